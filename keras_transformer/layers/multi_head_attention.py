@@ -1,0 +1,371 @@
+"""Multi-head attention (section 3.2.2)."""
+
+import keras
+from keras import ops
+
+from keras_transformer.layers.attention_mechanism import get_mechanism
+from keras_transformer.layers.key_value_cache import KeyValueCache
+from keras_transformer.ops.attention_request import AttentionRequest
+from keras_transformer.ops.backend import get_keras_mask
+from keras_transformer.ops.positions import counted_positions
+
+
+@keras.saving.register_keras_serializable(package="keras_transformer")
+class MultiHeadAttention(keras.layers.Layer):
+    """Attention of several heads at once: a drop-in for `keras.layers.MultiHeadAttention`.
+
+        MultiHead(Q, K, V) = Concat(head_1, ..., head_N) W_O
+        head_i = softmax((Q W_Qi) (K W_Ki)^T / sqrt(key_dim)) (V W_Vi)
+
+    The same call, mask meaning (True = may attend), weights and numbers as Keras's layer. Beyond it:
+    an additive `bias`, grouped key/value heads, position schemes, mechanisms, packed sentences, a
+    key/value cache; no path loses a mask, and a row that may attend to nothing gives zeros.
+
+    Letters: B batch, T query length, S key length, N heads, M key/value heads, H key width, D model.
+
+    Args:
+        num_heads: int, N.
+        key_dim: int, H, the width of a head's queries and keys.
+        value_dim: int, the width of a head's values; `key_dim` by default.
+        dropout: float in [0, 1), share of attention weights dropped in training.
+        use_bias: whether the four projections have a bias.
+        output_shape: int, the width of the output; that of the query by default.
+        num_key_value_heads: int, M, divides N: each key/value head serves N / M query heads
+            (grouped-query attention; 1 is multi-query). N by default.
+        position: `PositionScheme` that acts inside attention (rotary, ALiBi, relative), or None.
+        mechanism: "auto", "dense", "fused" or an `AttentionMechanism`.
+        scale: float that multiplies the scores; 1 / sqrt(key_dim) by default (section 3.2.1).
+        logit_soft_cap: float c > 0: scores become c tanh(scores / c); None for none.
+        kernel_initializer: of the four projections.
+        bias_initializer: of their biases.
+        seed: int, for the dropout.
+
+    Call arguments:
+        query: (B, T, D). value: (B, S, D). key: (B, S, D), `value` by default.
+        query_mask: bool (B, T); a masked query gives zeros before the output projection.
+        value_mask, key_mask: bool (B, S), both must be True for a key to be seen.
+        attention_mask: bool (T, S), (B, T, S) or (B, N, T, S).
+        return_attention_scores: whether to return (output, weights (B, N, T, S)).
+        training: whether dropout acts.
+        use_causal_mask: whether a query sees only keys at its position and before.
+        bias: float (T, S), (N, T, S) or (B, N, T, S), added to the scaled scores.
+        query_positions, key_positions: int (T,) or (B, T), absolute positions; 0, 1, ... by
+            default. A negative key position marks padding.
+        query_segments, key_segments: int (B, T): packed sentences; each sees only its own number.
+
+    Raises:
+        ValueError: if an argument is outside its rule, or the mechanism cannot do what is asked.
+
+    >>> attention = MultiHeadAttention(num_heads=2, key_dim=8)
+    >>> attention(keras.ops.ones((1, 5, 16)), keras.ops.ones((1, 7, 16))).shape
+    (1, 5, 16)
+
+    Reference: Vaswani et al. 2017, section 3.2; grouped heads: Ainslie et al. 2023.
+    """
+
+    def __init__(
+        self,
+        num_heads,
+        key_dim,
+        value_dim=None,
+        dropout=0.0,
+        use_bias=True,
+        output_shape=None,
+        *,
+        num_key_value_heads=None,
+        position=None,
+        mechanism="auto",
+        scale=None,
+        logit_soft_cap=None,
+        kernel_initializer="glorot_uniform",
+        bias_initializer="zeros",
+        seed=None,
+        **kwargs,
+    ):
+        super().__init__(**kwargs)
+        _require_positive(num_heads=num_heads, key_dim=key_dim, value_dim=value_dim)
+        _require_positive(num_key_value_heads=num_key_value_heads, output_shape=output_shape)
+        if num_heads % (num_key_value_heads or num_heads):
+            raise ValueError(
+                f"`num_key_value_heads` must divide `num_heads`; got {num_key_value_heads} for "
+                f"{num_heads} heads. Take a divisor of {num_heads}."
+            )
+        if not 0 <= dropout < 1:
+            raise ValueError(f"`dropout` must be in [0, 1); got {dropout!r}. Take 0 for none.")
+        self.supports_masking = True
+        self.num_heads = num_heads
+        self.key_dim = key_dim
+        self.value_dim = value_dim or key_dim
+        self.dropout = dropout
+        self.use_bias = use_bias
+        self.output_shape = output_shape
+        self.num_key_value_heads = num_key_value_heads or num_heads
+        self.position = _deserialized(position)
+        self.mechanism = get_mechanism(mechanism)
+        self.scale = key_dim**-0.5 if scale is None else scale
+        self.logit_soft_cap = logit_soft_cap
+        self.kernel_initializer = keras.initializers.get(kernel_initializer)
+        self.bias_initializer = keras.initializers.get(bias_initializer)
+        self.seed = seed
+        self.seed_generator = keras.random.SeedGenerator(seed) if dropout else None
+
+    def build(self, query_shape, value_shape, key_shape=None):
+        _require_rank_three(query=query_shape, value=value_shape)
+        width = self.output_shape or query_shape[-1]
+        heads, groups = self.num_heads, self.num_key_value_heads
+        self.query_dense = self._heads_dense("query", heads, self.key_dim)
+        self.key_dense = self._heads_dense("key", groups, self.key_dim)
+        self.value_dense = self._heads_dense("value", groups, self.value_dim)
+        self.output_dense = keras.layers.EinsumDense(
+            "btnh,nhd->btd",
+            output_shape=(None, width),
+            bias_axes="d" if self.use_bias else None,
+            **self._dense_options("attention_output"),
+        )
+        self.query_dense.build(query_shape)
+        self.key_dense.build(key_shape or value_shape)
+        self.value_dense.build(value_shape)
+        self.output_dense.build((*query_shape[:-1], heads, self.value_dim))
+        heads_shape = (*query_shape[:-1], heads, self.key_dim)
+        for part in (self.position, self.mechanism):
+            if part is not None and not part.built:
+                part.build(heads_shape)
+        self.built = True
+
+    def _heads_dense(self, name, heads, width):
+        return keras.layers.EinsumDense(
+            "btd,dnh->btnh",
+            output_shape=(None, heads, width),
+            bias_axes="nh" if self.use_bias else None,
+            **self._dense_options(name),
+        )
+
+    def _dense_options(self, name):
+        # An initializer object repeats its values when it is called again: each takes a copy.
+        return {
+            "kernel_initializer": self.kernel_initializer.clone(),
+            "bias_initializer": self.bias_initializer.clone(),
+            "dtype": self.dtype_policy,
+            "name": name,
+        }
+
+    def call(
+        self,
+        query,
+        value,
+        key=None,
+        query_mask=None,
+        value_mask=None,
+        key_mask=None,
+        attention_mask=None,
+        return_attention_scores=False,
+        training=None,
+        use_causal_mask=False,
+        bias=None,
+        query_positions=None,
+        key_positions=None,
+        query_segments=None,
+        key_segments=None,
+    ):
+        key = value if key is None else key
+        query_mask = _implicit_mask(query, query_mask)
+        key_mask = _both(
+            _implicit_mask(value, value_mask),
+            None if key is value and key_mask is None else _implicit_mask(key, key_mask),
+        )
+        request = self._request(
+            causal=use_causal_mask,
+            key_mask=key_mask,
+            attention_mask=_mask_axes(attention_mask),
+            query_positions=_two_axes(query_positions),
+            key_positions=_two_axes(key_positions),
+            query_segments=_two_axes(query_segments),
+            key_segments=_two_axes(key_segments),
+            bias=None if bias is None else _four_axes("bias", bias),
+            dropout=self.dropout if training else 0.0,
+            return_scores=return_attention_scores,
+        )
+        query_heads, key_heads, value_heads = self._project(query, key, value)
+        query_heads = self._rotate(query_heads, request.query_positions)
+        key_heads = self._rotate(key_heads, request.key_positions)
+        attended = self._attend(query_heads, key_heads, value_heads, request, query_mask)
+        outputs = self.output_dense(attended.output)
+        return (outputs, attended.weights) if return_attention_scores else outputs
+
+    def _project(self, query, key, value):
+        """Returns the heads of query (B, T, N, H), key (B, S, M, H) and value (B, S, M, W)."""
+        return self.query_dense(query), self.key_dense(key), self.value_dense(value)
+
+    def _rotate(self, heads, positions):
+        if self.position is None:
+            return heads
+        if positions is None:
+            positions = counted_positions(ops.shape(heads)[1])
+        return self.position.rotate(heads, positions)
+
+    def _request(self, **asked):
+        has_bias = self.position is not None and self.position.has_bias
+        request = AttentionRequest(
+            position_bias=self.position.bias if has_bias else None,
+            scale=self.scale,
+            logit_soft_cap=self.logit_soft_cap,
+            seed_generator=self.seed_generator,
+            **asked,
+        )
+        refusal = self.mechanism.refusal(request)
+        if refusal is not None:
+            raise ValueError(f"`mechanism` of layer {self.name!r}: {refusal}.")
+        return request
+
+    def _attend(self, query, key, value, request, query_mask=None):
+        attended = self.mechanism.attend(query, key, value, request)
+        if query_mask is None:
+            return attended
+        rows = ops.cast(query_mask, "bool")
+        output = ops.where(
+            rows[:, :, None, None], attended.output, ops.zeros_like(attended.output)
+        )
+        weights = attended.weights
+        if weights is not None:
+            weights = ops.where(rows[:, None, :, None], weights, ops.zeros_like(weights))
+        return attended._replace(output=output, weights=weights)
+
+    def empty_cache(self, rows, length):
+        """Returns the cache for `rows` hypotheses of up to `length` tokens."""
+        return KeyValueCache.empty(
+            rows, length, self.num_key_value_heads, self.key_dim, self.value_dim, self.compute_dtype
+        )
+
+    def step(self, inputs, cache, index, positions):
+        """Causal self-attention of T new tokens over all tokens so far.
+
+        Args:
+            inputs: (R, T, D). cache: `KeyValueCache`. index: int32 scalar, tokens in the cache.
+            positions: int32 (R, T), absolute positions of the new tokens, -1 on padding.
+
+        Returns:
+            (outputs (R, T, D), cache with the new tokens).
+        """
+        query, key, value = self._project(inputs, inputs, inputs)
+        query, key = self._rotate(query, positions), self._rotate(key, positions)
+        cache = cache.update(key, value, positions, index)
+        request = self._request(
+            causal=True, query_positions=positions, key_positions=cache.positions
+        )
+        attended = self._attend(query, cache.key, cache.value, request)
+        return self.output_dense(attended.output), cache
+
+    def remember(self, context):
+        """Returns (keys (B, S, M, H), values (B, S, M, W)) of a context that decoding reads often."""
+        return self.key_dense(context), self.value_dense(context)
+
+    def recall(self, query, memory, key_mask=None):
+        """Attends over what `remember` returned, kept once a sentence and read by all its hypotheses.
+
+        Args:
+            query: (R, T, D), R = B K, the hypotheses of a sentence adjacent.
+            memory: pair of (B, S, M, H) and (B, S, M, W). key_mask: bool (B, S) or None.
+
+        Returns:
+            (R, T, D)
+        """
+        key, value = memory
+        heads = self.query_dense(query)  # (R, T, N, H)
+        shape = ops.shape(heads)
+        # K hypotheses of T queries are K T queries of one sentence.
+        together = ops.reshape(heads, (ops.shape(key)[0], -1, self.num_heads, self.key_dim))
+        attended = self._attend(together, key, value, self._request(key_mask=key_mask))
+        output = ops.reshape(
+            attended.output, (shape[0], shape[1], self.num_heads, self.value_dim)
+        )
+        return self.output_dense(output)
+
+    def compute_output_shape(self, query_shape, value_shape, key_shape=None):
+        return (*query_shape[:-1], self.output_shape or query_shape[-1])
+
+    def compute_output_spec(self, query, value, key=None, **asked):
+        shape = self.compute_output_shape(query.shape, value.shape)
+        outputs = keras.KerasTensor(shape, dtype=self.compute_dtype)
+        if not asked.get("return_attention_scores"):
+            return outputs
+        scores = (query.shape[0], self.num_heads, query.shape[1], value.shape[1])
+        return outputs, keras.KerasTensor(scores, dtype=self.compute_dtype)
+
+    def get_config(self):
+        return {
+            **super().get_config(),
+            "num_heads": self.num_heads,
+            "key_dim": self.key_dim,
+            "value_dim": self.value_dim,
+            "dropout": self.dropout,
+            "use_bias": self.use_bias,
+            "output_shape": self.output_shape,
+            "num_key_value_heads": self.num_key_value_heads,
+            "position": keras.saving.serialize_keras_object(self.position),
+            "mechanism": keras.saving.serialize_keras_object(self.mechanism),
+            "scale": self.scale,
+            "logit_soft_cap": self.logit_soft_cap,
+            "kernel_initializer": keras.initializers.serialize(self.kernel_initializer),
+            "bias_initializer": keras.initializers.serialize(self.bias_initializer),
+            "seed": self.seed,
+        }
+
+
+def _require_positive(**arguments):
+    for name, value in arguments.items():
+        if value is not None and (not isinstance(value, int) or value < 1):
+            raise ValueError(f"`{name}` must be a positive integer; got {value!r}. Pass 1 or more.")
+
+
+def _require_rank_three(**shapes):
+    for name, shape in shapes.items():
+        if len(shape) != 3:
+            raise ValueError(
+                f"`{name}` must have shape (batch, length, width); got {tuple(shape)}. Reshape it: "
+                "further axes belong to the batch or to the length."
+            )
+
+
+def _deserialized(identifier):
+    if isinstance(identifier, dict):
+        return keras.saving.deserialize_keras_object(identifier)
+    return identifier
+
+
+def _implicit_mask(tensor, mask):
+    """Returns the mask that was passed, else the one that Keras carries with the tensor."""
+    return get_keras_mask(tensor) if mask is None else mask
+
+
+def _both(mask, other):
+    masks = [ops.cast(each, "bool") for each in (mask, other) if each is not None]
+    if len(masks) == 2:
+        return ops.logical_and(*masks)
+    return masks[0] if masks else None
+
+
+def _two_axes(positions):
+    """Returns int32 (B|1, T) from (T,) or (B, T)."""
+    if positions is None:
+        return None
+    positions = ops.cast(positions, "int32")
+    return ops.expand_dims(positions, 0) if len(positions.shape) == 1 else positions
+
+
+def _mask_axes(mask):
+    """Returns bool (B|1, N|1, T, S) from (T, S), (B, T, S) or (B, N, T, S): three axes as in Keras."""
+    if mask is None:
+        return None
+    mask = ops.cast(mask, "bool")
+    return mask[:, None] if len(mask.shape) == 3 else _four_axes("attention_mask", mask)
+
+
+def _four_axes(name, tensor):
+    """Returns (B|1, N|1, T, S) by adding axes in front."""
+    rank = len(tensor.shape)
+    if rank not in (2, 3, 4):
+        raise ValueError(
+            f"`{name}` must have 2, 3 or 4 axes, the last two (query length, key length); got shape "
+            f"{tuple(tensor.shape)}. Reshape it."
+        )
+    return ops.expand_dims(tensor, list(range(4 - rank))) if rank < 4 else tensor

@@ -1,0 +1,62 @@
+"""Sinusoidal position encoding (section 3.5)."""
+
+import keras
+from keras import ops
+
+from keras_transformer.ops.positions import counted_positions, sinusoids
+
+
+@keras.saving.register_keras_serializable(package="keras_transformer")
+class SinusoidalPositionEncoding(keras.layers.Layer):
+    """Adds the paper's sinusoids to a sequence of vectors.
+
+        PE[pos, 2i] = sin(pos / max_wavelength^(2i/D)),  PE[pos, 2i+1] = cos(the same angle)
+
+    Positions are counted in int32 and angles computed in float32, whatever the layer's dtype: bfloat16
+    cannot count past 256. Any length and any width, odd ones too (the last column is then a sine).
+
+    Args:
+        max_wavelength: float > 1, 10000 in the paper.
+
+    Call arguments:
+        inputs: (B, T, D).
+        start_index: int or int scalar tensor, the position of the first token (cached decoding).
+        positions: int (T,) or (B, T), absolute positions, instead of `start_index`. Negative ones
+            (padding) add nothing.
+
+    Returns:
+        inputs + encoding, (B, T, D).
+
+    >>> SinusoidalPositionEncoding()(keras.ops.zeros((1, 2, 3)))[0, 0]  # sin 0, cos 0, sin 0
+    [0., 1., 0.]
+
+    Reference: Vaswani et al. 2017, section 3.5.
+    """
+
+    def __init__(self, max_wavelength=10000, **kwargs):
+        super().__init__(**kwargs)
+        if not max_wavelength > 1:
+            raise ValueError(
+                f"`max_wavelength` must be above 1; got {max_wavelength!r}. The paper takes 10000."
+            )
+        self.supports_masking = True
+        self.max_wavelength = max_wavelength
+
+    def build(self, input_shape):
+        self.built = True
+
+    def call(self, inputs, start_index=0, positions=None):
+        if positions is None:
+            positions = counted_positions(ops.shape(inputs)[1], start_index)
+        else:
+            positions = ops.cast(positions, "int32")
+            positions = positions[None] if len(positions.shape) == 1 else positions
+        encoding = sinusoids(positions, inputs.shape[-1], self.max_wavelength)  # (B|1, T, D)
+        encoding = ops.where(positions[:, :, None] >= 0, encoding, ops.zeros_like(encoding))
+        return ops.add(inputs, ops.cast(encoding, inputs.dtype))
+
+    def compute_output_spec(self, inputs, start_index=0, positions=None):
+        return keras.KerasTensor(inputs.shape, dtype=self.compute_dtype)
+
+    def get_config(self):
+        return {**super().get_config(), "max_wavelength": self.max_wavelength}

@@ -1,0 +1,188 @@
+"""Everything that differs between TensorFlow, JAX and PyTorch; the rest of the library is `keras.ops`."""
+
+import keras
+import numpy as np
+from keras import ops
+from keras.src.backend import get_keras_mask, set_keras_mask
+
+__all__ = [
+    "check_ids",
+    "concrete",
+    "custom_gradient",
+    "fused_attention",
+    "get_keras_mask",
+    "has_fused_attention",
+    "replica_count",
+    "set_keras_mask",
+    "sum_over_replicas",
+]
+
+
+def concrete(tensor):
+    """Returns the values as a numpy array, or None where they are not known yet (traced, symbolic)."""
+    if isinstance(tensor, np.ndarray | int | list | tuple):
+        return np.asarray(tensor)
+    if isinstance(tensor, keras.KerasTensor):
+        return None
+    backend = keras.config.backend()
+    if backend == "jax":
+        import jax
+
+        return None if isinstance(tensor, jax.core.Tracer) else np.asarray(tensor)
+    if backend == "tensorflow":
+        import tensorflow as tf
+
+        if isinstance(tensor, tf.Tensor) and not hasattr(tensor, "numpy"):
+            return None
+        return np.asarray(tensor) if tf.executing_eagerly() else None
+    if tensor.device.type == "meta":
+        return None
+    return tensor.detach().cpu().numpy()
+
+
+def check_ids(ids, limit, message):
+    """Raises ValueError(message) where an id is outside [0, limit), as far as the backend can look.
+
+    Eager calls check the values. A TensorFlow graph carries an assertion. A JAX trace cannot look, nor
+    can XLA: there Keras's `take` fills the row with NaN on JAX, which no later step can hide.
+    """
+    values = concrete(ids)
+    if values is not None:
+        if values.size and (values.min() < 0 or values.max() >= limit):
+            raise ValueError(f"{message}; got {values.min()} to {values.max()}.")
+        return ids
+    if keras.config.backend() == "tensorflow" and not isinstance(ids, keras.KerasTensor):
+        import tensorflow as tf
+
+        inside = tf.reduce_all((ids >= 0) & (ids < limit))
+        with tf.control_dependencies([tf.debugging.Assert(inside, [message])]):
+            return tf.identity(ids)
+    return ids
+
+
+def replica_count():
+    """Returns the number of replicas that share one TensorFlow training step (1 elsewhere)."""
+    if keras.config.backend() != "tensorflow":
+        return 1
+    import tensorflow as tf
+
+    return tf.distribute.get_strategy().num_replicas_in_sync
+
+
+def sum_over_replicas(value):
+    """Returns the sum of `value` over the replicas of a `tf.distribute` strategy.
+
+    On JAX a distributed array is one global array and its sum is global already.
+    """
+    if replica_count() == 1:
+        return value
+    import tensorflow as tf
+
+    context = tf.distribute.get_replica_context()
+    return value if context is None else context.all_reduce(tf.distribute.ReduceOp.SUM, value)
+
+
+def custom_gradient(function):
+    """Wraps `function(*tensors) -> (outputs, pull_back)`, where `pull_back(*output_gradients)`
+    returns one gradient a tensor (None for those that have none), as an operation with that gradient.
+
+    Unlike `keras.ops.custom_gradient` it takes several outputs and the same form on every backend.
+    """
+    backend = keras.config.backend()
+    if backend == "tensorflow":
+        import tensorflow as tf
+
+        return tf.custom_gradient(function)
+    if backend == "jax":
+        return _jax_custom_gradient(function)
+    return _torch_custom_gradient(function)
+
+
+def _jax_custom_gradient(function):
+    import jax
+
+    def zeros_for_none(gradient, tensor):
+        if gradient is not None:
+            return gradient
+        if jax.numpy.issubdtype(tensor.dtype, jax.numpy.inexact):
+            return jax.numpy.zeros_like(tensor)
+        return np.zeros(tensor.shape, jax.dtypes.float0)
+
+    @jax.custom_gradient
+    def operation(*tensors):
+        outputs, pull_back = function(*tensors)
+
+        def gradient(output_gradients):
+            gradients = pull_back(*output_gradients)
+            return tuple(map(zeros_for_none, gradients, tensors))
+
+        return outputs, gradient
+
+    return operation
+
+
+def _torch_custom_gradient(function):
+    import torch
+
+    class Operation(torch.autograd.Function):
+        @staticmethod
+        def forward(context, *tensors):
+            outputs, context.pull_back = function(*tensors)
+            return outputs
+
+        @staticmethod
+        def backward(context, *output_gradients):
+            return context.pull_back(*output_gradients)
+
+    return Operation.apply
+
+
+def has_fused_attention():
+    """Returns whether the backend has a fused attention that is worth taking on this machine."""
+    return keras.config.backend() == "torch" or (
+        keras.config.backend() == "jax" and _jax_platform() == "gpu"
+    )
+
+
+def _jax_platform():
+    import jax
+
+    return jax.default_backend()
+
+
+def fused_attention(query, key, value, mask, bias, scale, is_causal):
+    """Attention by the backend's own fused operation.
+
+    Args:
+        query: (B, T, N, H); key and value: (B, S, M, H), M divides N.
+        mask: bool (B|1, N|1, T|1, S) or None, no row empty; bias: like it, float, or None.
+        scale: float, multiplies the scores; is_causal: whether query i sees keys 0..i only.
+
+    Returns:
+        (B, T, N, H)
+    """
+    if keras.config.backend() == "jax":
+        import jax
+
+        return jax.nn.dot_product_attention(
+            query, key, value, bias=bias, mask=mask, scale=scale, is_causal=is_causal
+        )
+    import torch
+
+    if is_causal and (mask is not None or bias is not None):
+        rows, columns = query.shape[1], key.shape[1]
+        causal = torch.ones(rows, columns, dtype=torch.bool, device=query.device).tril()
+        mask, is_causal = causal if mask is None else mask & causal, False
+    if bias is not None:
+        lowest = torch.finfo(query.dtype).min
+        bias = bias.to(query.dtype)
+        mask = bias if mask is None else torch.where(mask, bias, lowest)
+    heads_first = [tensor.transpose(1, 2) for tensor in (query, key, value)]
+    output = torch.nn.functional.scaled_dot_product_attention(
+        *heads_first,
+        attn_mask=mask,
+        scale=scale,
+        is_causal=is_causal,
+        enable_gqa=query.shape[2] != key.shape[2],
+    )
+    return ops.transpose(output, (0, 2, 1, 3))

@@ -1,0 +1,37 @@
+"""Arithmetic of absolute positions. Positions are int32; angles and tables are float32."""
+
+import math
+
+from keras import ops
+
+
+def positions_from_mask(mask):
+    """Returns int32 (B, T): each token's place among the real ones, -1 on padding.
+
+    Left-padded and right-padded rows so get the positions that the sentence has alone.
+    """
+    mask = ops.cast(mask, "int32")
+    return ops.subtract(ops.multiply(ops.cumsum(mask, axis=1), mask), 1)
+
+
+def counted_positions(length, start_index=0):
+    """Returns int32 (1, length): start_index, start_index + 1, ...; start_index may be traced."""
+    return ops.expand_dims(ops.add(ops.arange(length, dtype="int32"), start_index), 0)
+
+
+def sinusoids(positions, width, max_wavelength=10000.0):
+    """Returns float32 (A, T, width): PE[pos, 2i] = sin(pos / w^(2i/d)), PE[pos, 2i+1] = cos(same).
+
+    Args:
+        positions: int (A, T), absolute. width: d, any positive int. max_wavelength: w.
+
+    Section 3.5. An odd width ends with a sine.
+    """
+    pairs = (width + 1) // 2
+    rates = ops.exp(
+        ops.multiply(ops.arange(pairs, dtype="float32"), -2.0 * math.log(max_wavelength) / width)
+    )
+    angles = ops.multiply(ops.cast(positions, "float32")[:, :, None], rates)  # (A, T, pairs)
+    interleaved = ops.stack([ops.sin(angles), ops.cos(angles)], axis=-1)  # (A, T, pairs, 2)
+    shape = ops.shape(positions)
+    return ops.reshape(interleaved, (shape[0], shape[1], 2 * pairs))[:, :, :width]
