@@ -1,0 +1,1 @@
+"""What the caption grammar is made of: words, phrases, clauses, and their drawing by lot."""
