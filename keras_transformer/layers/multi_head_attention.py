@@ -116,12 +116,7 @@ class MultiHeadAttention(keras.layers.Layer):
         self.query_dense = self._heads_dense("query", heads, self.key_dim)
         self.key_dense = self._heads_dense("key", groups, self.key_dim)
         self.value_dense = self._heads_dense("value", groups, self.value_dim)
-        self.output_dense = keras.layers.EinsumDense(
-            "btnh,nhd->btd",
-            output_shape=(None, width),
-            bias_axes="d" if self.use_bias else None,
-            **self._dense_options("attention_output"),
-        )
+        self.output_dense = self._dense("btnh,nhd->btd", (width,), "d", "attention_output")
         self.query_dense.build(query_shape)
         self.key_dense.build(key_shape or value_shape)
         self.value_dense.build(value_shape)
@@ -133,21 +128,22 @@ class MultiHeadAttention(keras.layers.Layer):
         self.built = True
 
     def _heads_dense(self, name, heads, width):
-        return keras.layers.EinsumDense(
-            "btd,dnh->btnh",
-            output_shape=(None, heads, width),
-            bias_axes="nh" if self.use_bias else None,
-            **self._dense_options(name),
-        )
+        return self._dense("btd,dnh->btnh", (heads, width), "nh", name)
 
-    def _dense_options(self, name):
-        # An initializer object repeats its values when it is called again: each takes a copy.
-        return {
-            "kernel_initializer": self.kernel_initializer.clone(),
-            "bias_initializer": self.bias_initializer.clone(),
-            "dtype": self.dtype_policy,
-            "name": name,
-        }
+    def _dense(self, equation, output_axes, bias_axes, name):
+        dense = keras.layers.EinsumDense(
+            equation,
+            output_shape=(None, *output_axes),
+            bias_axes=bias_axes if self.use_bias else None,
+            # An initializer object repeats its values when it is called again: each takes a copy.
+            kernel_initializer=self.kernel_initializer.clone(),
+            bias_initializer=self.bias_initializer.clone(),
+            dtype=self.dtype_policy,
+            name=name,
+        )
+        # It works on each token alone, so that a mask stays true; Keras would warn that it is lost.
+        dense.supports_masking = True
+        return dense
 
     def call(
         self,
@@ -207,6 +203,7 @@ class MultiHeadAttention(keras.layers.Layer):
         has_bias = self.position is not None and self.position.has_bias
         request = AttentionRequest(
             position_bias=self.position.bias if has_bias else None,
+            position_parameters=self.position.parameters() if has_bias else (),
             scale=self.scale,
             logit_soft_cap=self.logit_soft_cap,
             seed_generator=self.seed_generator,

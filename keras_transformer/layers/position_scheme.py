@@ -1,14 +1,14 @@
 """How order enters attention: the contract of the first axis of the design."""
 
-import keras
+from keras_transformer.layers.shared_layer import SharedLayer
 
 
-class PositionScheme(keras.layers.Layer):
+class PositionScheme(SharedLayer):
     """A position scheme that acts inside attention, passed to `MultiHeadAttention(position=...)`.
 
     It overrides `rotate` (rotary), or `bias` (ALiBi, T5) and sets `has_bias`. Positions are absolute
     int32, so that a cache offset, left padding and packed sentences are right. `build((B, T, N, H))`
-    gets the shape of the queries.
+    gets the shape of the queries. One object may serve several layers, and is then one set of weights.
     """
 
     has_bias = False
@@ -20,6 +20,14 @@ class PositionScheme(keras.layers.Layer):
         """Returns the queries or keys (B, T, N, H), turned by their positions (B|1, T)."""
         return heads
 
-    def bias(self, query_positions, key_positions):
+    def parameters(self):
+        """Returns a tuple of the weights that `bias` reads, as tensors.
+
+        They travel apart from the function, for a mechanism that recomputes the bias in the backward
+        pass must name what it is differentiated by.
+        """
+        return ()
+
+    def bias(self, query_positions, key_positions, *parameters):
         """Returns float32 (A, N, T, S) to add to the scores, from positions (A, T) and (A, S)."""
         return None

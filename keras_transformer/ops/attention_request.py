@@ -22,8 +22,9 @@ class AttentionRequest(NamedTuple):
         query_segments: int32 (B|1, T), or None: packed sentences see only their own segment.
         key_segments: int32 (B|1, S), or None.
         bias: float (B|1, N|1, T, S) added to the scaled scores, or None.
-        position_bias: function of (query_positions (A, t), key_positions (A, s)) that returns
-            float (A, N, t, s) to add to the scores, or None.
+        position_bias: function of (query_positions (A, t), key_positions (A, s), *parameters) that
+            returns float (A, N, t, s) to add to the scores, or None.
+        position_parameters: tuple of the tensors that `position_bias` is to be differentiated by.
         scale: float, multiplies the products of query and key.
         logit_soft_cap: float c, scores become c tanh(scores / c) before bias and mask, or None.
         dropout: float, share of attention weights dropped in this call.
@@ -40,6 +41,7 @@ class AttentionRequest(NamedTuple):
     key_segments: Any = None
     bias: Any = None
     position_bias: Callable | None = None
+    position_parameters: tuple = ()
     scale: float = 1.0
     logit_soft_cap: float | None = None
     dropout: float = 0.0
@@ -102,6 +104,7 @@ def bias_block(request, row_start, rows, column_start, columns):
         total = request.position_bias(
             block_positions(request.query_positions, row_start, rows),
             block_positions(request.key_positions, column_start, columns),
+            *request.position_parameters,
         )
     if request.bias is not None:
         bias = slice_axis(request.bias, 2, row_start, rows)

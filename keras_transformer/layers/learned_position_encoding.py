@@ -1,0 +1,94 @@
+"""Learned position encoding: one trained vector a position."""
+
+import keras
+from keras import ops
+
+from keras_transformer.ops.backend import check_ids, concrete
+from keras_transformer.ops.positions import counted_positions
+
+
+@keras.saving.register_keras_serializable(package="keras_transformer")
+class LearnedPositionEncoding(keras.layers.Layer):
+    """Adds a trained vector for each absolute position, up to `max_length` of them.
+
+        outputs_t = inputs_t + table[position_t]
+
+    A position past the table is an error: when the length is known, while the call is traced; for
+    positions that are tensors, when their values are seen, eagerly and in a TensorFlow graph. Compiled
+    JAX (and XLA) cannot raise: on JAX such a row becomes NaN, so that nothing hides it.
+
+    Args:
+        max_length: int, positions 0 .. max_length - 1 have a vector.
+        embeddings_initializer: of the table (max_length, D).
+
+    Call arguments:
+        inputs: (B, T, D).
+        start_index: int or int scalar tensor, the position of the first token (cached decoding).
+        positions: int (T,) or (B, T), absolute positions, instead of `start_index`. Negative ones
+            (padding) add nothing.
+
+    Returns:
+        inputs + encoding, (B, T, D).
+
+    Raises:
+        ValueError: if a position is at or past `max_length`.
+
+    >>> LearnedPositionEncoding(max_length=16)(keras.ops.zeros((2, 16, 8))).shape
+    (2, 16, 8)
+
+    Reference: Gehring et al. 2017, section 3.1; Vaswani et al. 2017, section 3.5 and table 3 (E).
+    """
+
+    def __init__(self, max_length, embeddings_initializer="random_normal", **kwargs):
+        super().__init__(**kwargs)
+        if not isinstance(max_length, int) or max_length < 1:
+            raise ValueError(
+                f"`max_length` must be a positive integer; got {max_length!r}. Pass the longest length "
+                "that the model will see."
+            )
+        self.supports_masking = True
+        self.max_length = max_length
+        self.embeddings_initializer = keras.initializers.get(embeddings_initializer)
+
+    def build(self, input_shape):
+        self.table = self.add_weight(
+            name="table",
+            shape=(self.max_length, input_shape[-1]),
+            initializer=self.embeddings_initializer,
+        )
+        self.built = True
+
+    def call(self, inputs, start_index=0, positions=None):
+        if positions is None:
+            self._check_end(inputs.shape[1], start_index)
+            positions = counted_positions(ops.shape(inputs)[1], start_index)
+        else:
+            positions = ops.cast(positions, "int32")
+            positions = positions[None] if len(positions.shape) == 1 else positions
+        real = positions >= 0
+        rows = check_ids(ops.maximum(positions, 0), self.max_length, self._message())
+        encoding = ops.take(ops.convert_to_tensor(self.table), rows, axis=0)  # (B|1, T, D)
+        encoding = ops.where(real[:, :, None], encoding, ops.zeros_like(encoding))
+        return ops.add(inputs, encoding)
+
+    def _check_end(self, length, start_index):
+        start = concrete(start_index)
+        if length is not None and start is not None and int(start) + length > self.max_length:
+            raise ValueError(f"{self._message()}; got {int(start)} to {int(start) + length - 1}.")
+
+    def _message(self):
+        return (
+            f"positions of layer {self.name!r} must be below its `max_length` {self.max_length}: "
+            "shorten the text, build the layer longer, or take sinusoidal, rotary or ALiBi positions"
+        )
+
+    def compute_output_spec(self, inputs, start_index=0, positions=None):
+        self._check_end(inputs.shape[1], start_index)
+        return keras.KerasTensor(inputs.shape, dtype=self.compute_dtype)
+
+    def get_config(self):
+        return {
+            **super().get_config(),
+            "max_length": self.max_length,
+            "embeddings_initializer": keras.initializers.serialize(self.embeddings_initializer),
+        }

@@ -1,0 +1,143 @@
+"""Rotary positions: the products of queries and keys depend on how far apart they stand."""
+
+import math
+
+import keras
+
+from keras_transformer.layers.position_scheme import PositionScheme
+from keras_transformer.ops.rotary import ntk_base, rotary_rates, rotate_pairs, yarn_rates
+
+
+@keras.saving.register_keras_serializable(package="keras_transformer")
+class RotaryPosition(PositionScheme):
+    """Turns each pair of entries of a query or key by an angle proportional to its position.
+
+        (x, y) at position p  ->  (x cos pr - y sin pr, x sin pr + y cos pr),  r_i = base^(-2i/d)
+
+    Angles are float32 whatever the layer's dtype. There are no weights.
+
+    Args:
+        base: float above 1; larger bases turn slower and reach further.
+        rotary_dim: even int, d, how many of a head's entries turn; all of them by default.
+        layout: "interleaved": pairs are entries (2i, 2i+1), as in the paper; "half_split": entries
+            (i, d/2 + i), as Llama's and GPT-NeoX's weights in Hugging Face checkpoints have them.
+        scaling: how a model trained on short texts is stretched by `factor`: None, "linear"
+            (positions / factor), "ntk" (a larger base: fast pairs stay as they were trained) or
+            "yarn" (slow pairs stretched, fast pairs kept, scores sharpened).
+        factor: float >= 1, new length / trained length; only with a `scaling`.
+        original_length: int, the trained length; "yarn" only, which needs it.
+        beta_fast, beta_slow: floats, turns in the trained length above which a pair is kept, and
+            below which it is stretched whole; "yarn" only.
+
+    Raises:
+        ValueError: if an argument is outside its rule, or is given to a scaling that has no use for it.
+
+    >>> attention = MultiHeadAttention(num_heads=2, key_dim=8, position=RotaryPosition())
+
+    Reference: Su et al. 2021, section 3.2; linear: Chen et al. 2023; YaRN: Peng et al. 2023.
+    """
+
+    def __init__(
+        self,
+        base=10000.0,
+        rotary_dim=None,
+        layout="interleaved",
+        scaling=None,
+        factor=1.0,
+        original_length=None,
+        beta_fast=32.0,
+        beta_slow=1.0,
+        **kwargs,
+    ):
+        super().__init__(**kwargs)
+        if not base > 1:
+            raise ValueError(f"`base` must be above 1; got {base!r}. The paper takes 10000.")
+        if rotary_dim is not None and (rotary_dim < 2 or rotary_dim % 2):
+            raise ValueError(
+                f"`rotary_dim` must be even and positive; got {rotary_dim!r}. Entries turn in pairs."
+            )
+        if layout not in ("interleaved", "half_split"):
+            raise ValueError(
+                f'`layout` must be "interleaved" or "half_split"; got {layout!r}. Imported weights '
+                "say which of the two they were trained with."
+            )
+        _check_scaling(scaling, factor, original_length, beta_fast, beta_slow)
+        self.base = base
+        self.rotary_dim = rotary_dim
+        self.layout = layout
+        self.scaling = scaling
+        self.factor = factor
+        self.original_length = original_length
+        self.beta_fast = beta_fast
+        self.beta_slow = beta_slow
+
+    def build(self, heads_shape):
+        width = self.rotary_dim or heads_shape[-1]
+        if width % 2 or width > heads_shape[-1]:
+            raise ValueError(
+                f"`rotary_dim` must be even and at most the head width {heads_shape[-1]}; got "
+                f"{width}. Pass another one."
+            )
+        self._rates = self._scaled_rates(width)  # float64 (width / 2,)
+        # Peng et al. 2023, section 3.4: both query and key carry the root of the temperature.
+        self._magnitude = 0.1 * math.log(self.factor) + 1 if self.scaling == "yarn" else 1.0
+        self.built = True
+
+    def _scaled_rates(self, width):
+        if self.scaling == "linear":
+            return rotary_rates(width, self.base) / self.factor
+        if self.scaling == "ntk":
+            if width < 4:
+                raise ValueError(
+                    f'`scaling="ntk"` must turn at least 4 entries; got {width}. Take "linear".'
+                )
+            return rotary_rates(width, ntk_base(self.base, width, self.factor))
+        if self.scaling == "yarn":
+            betas = (self.beta_fast, self.beta_slow)
+            return yarn_rates(width, self.base, self.factor, self.original_length, *betas)
+        return rotary_rates(width, self.base)
+
+    def rotate(self, heads, positions):
+        interleaved = self.layout == "interleaved"
+        return rotate_pairs(heads, positions, self._rates, interleaved, self._magnitude)
+
+    def get_config(self):
+        return {
+            **super().get_config(),
+            "base": self.base,
+            "rotary_dim": self.rotary_dim,
+            "layout": self.layout,
+            "scaling": self.scaling,
+            "factor": self.factor,
+            "original_length": self.original_length,
+            "beta_fast": self.beta_fast,
+            "beta_slow": self.beta_slow,
+        }
+
+
+def _check_scaling(scaling, factor, original_length, beta_fast, beta_slow):
+    if scaling not in (None, "linear", "ntk", "yarn"):
+        raise ValueError(
+            f'`scaling` must be None, "linear", "ntk" or "yarn"; got {scaling!r}. Take None for a '
+            "model that is used at the length it was trained at."
+        )
+    if not factor >= 1 or (scaling is None and factor != 1):
+        raise ValueError(
+            f"`factor` must be at least 1, and 1 without a `scaling`; got {factor!r}. Pass "
+            '`scaling="yarn"` or another one.'
+        )
+    if (scaling == "yarn") != (original_length is not None):
+        raise ValueError(
+            '`original_length` must be given with `scaling="yarn"` and with no other; got '
+            f"{original_length!r} for {scaling!r}. It is the length the model was trained at."
+        )
+    if scaling != "yarn" and (beta_fast, beta_slow) != (32.0, 1.0):
+        raise ValueError(
+            f'`beta_fast` and `beta_slow` must be left alone unless `scaling="yarn"`; got '
+            f"{beta_fast!r} and {beta_slow!r}. Remove them."
+        )
+    if not beta_fast > beta_slow > 0:
+        raise ValueError(
+            f"`beta_fast` must be above `beta_slow`, and both above 0; got {beta_fast!r} and "
+            f"{beta_slow!r}. The paper takes 32 and 1."
+        )
