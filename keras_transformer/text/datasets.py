@@ -112,6 +112,7 @@ def load_folder(directory, source_language="en", target_language="de", test=None
     Example:
 
     >>> import pathlib, tempfile
+    >>> from keras_transformer.text import load_folder
     >>> folder = pathlib.Path(tempfile.mkdtemp())
     >>> for part in ("train", "val", "test"):
     ...     _ = (folder / f"{part}.en").write_text("A dog.\\n")
