@@ -89,6 +89,12 @@ class TokenEmbedding(keras.layers.ReversibleEmbedding):
             set_keras_mask(vectors, ops.not_equal(ids, self.pad_id))
         return vectors
 
+    def head_kernel(self):
+        """Returns the head's matrix, float (V, D): logits = x kernel^T."""
+        if self.tie_weights:
+            return ops.convert_to_tensor(self.embeddings)
+        return ops.transpose(self.reverse_embeddings)
+
     def get_config(self):
         config = super().get_config()
         for unused in ("input_dim", "output_dim", "mask_zero", "activity_regularizer"):

@@ -1,0 +1,5 @@
+"""Functional models: the Transformer and its families."""
+
+from keras_transformer.models.presets import TRANSFORMER_PRESETS
+from keras_transformer.models.sequence_model import SequenceModel
+from keras_transformer.models.transformer import Transformer

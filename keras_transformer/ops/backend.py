@@ -6,6 +6,7 @@ from keras import ops
 from keras.src.backend import get_keras_mask, set_keras_mask
 
 __all__ = [
+    "add_product",
     "check_ids",
     "concrete",
     "custom_gradient",
@@ -135,6 +136,19 @@ def _torch_custom_gradient(function):
             return context.pull_back(*output_gradients)
 
     return Operation.apply
+
+
+def add_product(total, left, right):
+    """Returns total + left right in float32, in place where the backend works eagerly.
+
+    Args:
+        total: float32 (I, J), not to be used afterwards. left: (I, K). right: (K, J).
+    """
+    if keras.config.backend() == "torch":
+        if left.dtype == total.dtype:
+            return total.addmm_(left, right)
+        return total.add_(left @ right)
+    return total + ops.cast(ops.matmul(left, right), total.dtype)
 
 
 def has_fused_attention():

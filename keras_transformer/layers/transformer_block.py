@@ -1,0 +1,157 @@
+"""What the encoder's and the decoder's blocks have in common: the third axis of the design."""
+
+import keras
+from keras import ops
+
+from keras_transformer.layers.attention_mechanism import get_mechanism
+from keras_transformer.layers.feed_forward import FeedForward
+from keras_transformer.layers.multi_head_attention import MultiHeadAttention
+
+NORMALIZATIONS = ("layer", "rms")
+
+
+class TransformerBlock(keras.layers.Layer):
+    """Sublayers, each in a residual connection with dropout and normalization (section 3.1, 5.4).
+
+        post-norm (the paper): x = norm(x + dropout(sublayer(x)))
+        pre-norm:              x = x + dropout(sublayer(norm(x)))
+    """
+
+    def __init__(
+        self,
+        num_heads,
+        intermediate_dim,
+        dropout=0.0,
+        *,
+        activation="relu",
+        gated=False,
+        normalize_first=False,
+        normalization="layer",
+        epsilon=1e-6,
+        use_bias=True,
+        attention_dropout=0.0,
+        feed_forward_dropout=0.0,
+        key_dim=None,
+        value_dim=None,
+        num_key_value_heads=None,
+        position=None,
+        mechanism="auto",
+        seed=None,
+        **kwargs,
+    ):
+        super().__init__(**kwargs)
+        if normalization not in NORMALIZATIONS:
+            raise ValueError(
+                f"`normalization` must be one of {NORMALIZATIONS}; got {normalization!r}. "
+                'The paper takes "layer".'
+            )
+        self.supports_masking = True
+        self.num_heads = num_heads
+        self.intermediate_dim = intermediate_dim
+        self.dropout = dropout
+        self.activation = keras.activations.get(activation)
+        self.gated = gated
+        self.normalize_first = normalize_first
+        self.normalization = normalization
+        self.epsilon = epsilon
+        self.use_bias = use_bias
+        self.attention_dropout = attention_dropout
+        self.feed_forward_dropout = feed_forward_dropout
+        self.key_dim = key_dim
+        self.value_dim = value_dim
+        self.num_key_value_heads = num_key_value_heads
+        if isinstance(position, dict):
+            position = keras.saving.deserialize_keras_object(position)
+        self.position = position
+        self.mechanism = get_mechanism(mechanism)
+        self.seed = seed
+        self.residual_dropout = keras.layers.Dropout(dropout, seed=seed, dtype=self.dtype_policy)
+
+    def _attention(self, model_dim, name, **axes):
+        if self.key_dim is None and model_dim % self.num_heads:
+            raise ValueError(
+                f"`num_heads` must divide the width of the inputs; got {self.num_heads} heads for "
+                f"width {model_dim}. Take a divisor, or set `key_dim`."
+            )
+        return MultiHeadAttention(
+            self.num_heads,
+            self.key_dim or model_dim // self.num_heads,
+            self.value_dim,
+            dropout=self.attention_dropout,
+            use_bias=self.use_bias,
+            num_key_value_heads=self.num_key_value_heads,
+            seed=self.seed,
+            dtype=self.dtype_policy,
+            name=name,
+            **axes,
+        )
+
+    def _feed_forward(self):
+        return FeedForward(
+            self.intermediate_dim,
+            self.activation,
+            gated=self.gated,
+            dropout=self.feed_forward_dropout,
+            use_bias=self.use_bias,
+            seed=self.seed,
+            dtype=self.dtype_policy,
+            name="feed_forward",
+        )
+
+    def _norm(self, shape, name):
+        norm = make_normalization(
+            self.normalization, self.epsilon, dtype=self.dtype_policy, name=name
+        )
+        norm.build(shape)
+        return norm
+
+    def _before(self, inputs, norm):
+        return norm(inputs) if self.normalize_first else inputs
+
+    @staticmethod
+    def _attend(attention, query, value, return_attention_scores, **asked):
+        """Returns (outputs, weights), weights None unless asked for."""
+        if return_attention_scores:
+            return attention(query, value, return_attention_scores=True, **asked)
+        return attention(query, value, **asked), None
+
+    def _after(self, inputs, outputs, norm, training=False):
+        """Closes the residual connection around a sublayer."""
+        summed = ops.add(inputs, self.residual_dropout(outputs, training=training))
+        return summed if self.normalize_first else norm(summed)
+
+    def _feed(self, inputs, training=False):
+        """The last sublayer of every block."""
+        outputs = self.feed_forward(
+            self._before(inputs, self.feed_forward_norm), training=training
+        )
+        return self._after(inputs, outputs, self.feed_forward_norm, training)
+
+    def get_config(self):
+        return {
+            **super().get_config(),
+            "num_heads": self.num_heads,
+            "intermediate_dim": self.intermediate_dim,
+            "dropout": self.dropout,
+            "activation": keras.activations.serialize(self.activation),
+            "gated": self.gated,
+            "normalize_first": self.normalize_first,
+            "normalization": self.normalization,
+            "epsilon": self.epsilon,
+            "use_bias": self.use_bias,
+            "attention_dropout": self.attention_dropout,
+            "feed_forward_dropout": self.feed_forward_dropout,
+            "key_dim": self.key_dim,
+            "value_dim": self.value_dim,
+            "num_key_value_heads": self.num_key_value_heads,
+            "position": keras.saving.serialize_keras_object(self.position),
+            "mechanism": keras.saving.serialize_keras_object(self.mechanism),
+            "seed": self.seed,
+        }
+
+
+def make_normalization(kind, epsilon, **kwargs):
+    """Returns the normalization layer of that kind, "layer" or "rms"."""
+    if kind == "rms":
+        return keras.layers.RMSNormalization(epsilon=epsilon, **kwargs)
+    return keras.layers.LayerNormalization(epsilon=epsilon, **kwargs)

@@ -1,0 +1,166 @@
+"""A functional model whose head and loss never hold the full matrix of logits during `fit`."""
+
+import contextlib
+import functools
+from typing import Any, NamedTuple
+
+import keras
+from keras import ops
+
+from keras_transformer.layers.token_embedding import TokenEmbedding
+from keras_transformer.ops.cross_entropy import TokenStatistics, head_statistics
+from keras_transformer.training.sequence_crossentropy import (
+    SequenceCrossentropy,
+    mean_over_tokens,
+    target_ids,
+    token_weights,
+)
+from keras_transformer.training.token_metrics import TokenLoss, TokenMetric
+
+
+class ScoredTokens(NamedTuple):
+    """What a step of `fit` has in place of logits.
+
+    Attributes:
+        total: float32 scalar, the weighted sum of the losses, which carries the gradient.
+        tokens: `TokenStatistics`, which carry none.
+    """
+
+    total: Any
+    tokens: Any
+
+
+@keras.saving.register_keras_serializable(package="keras_transformer")
+class SequenceModel(keras.Model):
+    """`keras.Model(inputs, logits)` for logits made by `TokenEmbedding(..., reverse=True)`.
+
+    It trains and scores like any functional model, and `model(x)` and `predict` return logits. Compiled
+    with `SequenceCrossentropy` and token metrics (`TokenAccuracy`, `Perplexity`), `fit` and `evaluate`
+    compute head, loss and metrics in blocks of rows without padding
+    (`ops.cross_entropy.head_statistics`): the same numbers, a fraction of the time and memory. The
+    reported loss is a mean over tokens, whatever the batches. With another loss or metric it makes
+    logits as usual.
+
+    Args:
+        inputs, outputs, name: as `keras.Model`.
+
+    >>> tokens = keras.Input((None,), dtype="int32")
+    >>> embedding = TokenEmbedding(vocabulary_size=11, model_dim=8)
+    >>> model = SequenceModel(tokens, embedding(embedding(tokens), reverse=True))
+    >>> model.compile("adam", loss=SequenceCrossentropy(), metrics=[TokenAccuracy()])
+    """
+
+    # The (labels, sample weights) of the step in progress; None outside fit and evaluate.
+    _scored_against = None
+    _token_metrics = ()
+
+    def compile(self, optimizer="rmsprop", loss=None, *, metrics=None, **options):
+        metrics = list(metrics or []) if not isinstance(metrics, dict) else metrics
+        self._by_blocks = (
+            self._head is not None
+            and isinstance(loss, SequenceCrossentropy)
+            and all(isinstance(metric, TokenMetric) for metric in metrics)
+            and not options.get("weighted_metrics")
+        )
+        if not self._by_blocks:
+            self._token_metrics = []
+            super().compile(optimizer, loss, metrics=metrics or None, **options)
+            return
+        super().compile(optimizer, loss, metrics=None, **options)
+        # Tracked by Keras as the model's own metrics; the first replaces the loss per batch.
+        self._token_metrics = [TokenLoss(pad_id=loss.pad_id, name="loss"), *metrics]
+        self._features  # made here, not in the first traced step
+
+    def get_compile_config(self):
+        config = super().get_compile_config()
+        if config and self._token_metrics:
+            config["metrics"] = keras.saving.serialize_keras_object(
+                list(self._token_metrics[1:])
+            )
+        return config
+
+    def compile_from_config(self, config):
+        config = keras.saving.deserialize_keras_object(config)
+        self.compile(**config)
+        if self.optimizer is not None and self.built:
+            self.optimizer.build(self.trainable_variables)
+
+    @functools.cached_property
+    def _head(self):
+        """The `TokenEmbedding` call that makes the logits: (layer, its input), or None."""
+        outputs = self.outputs
+        if len(outputs) != 1:
+            return None
+        layer, node_index, _ = outputs[0]._keras_history
+        if not isinstance(layer, TokenEmbedding) or layer.logit_soft_cap is not None:
+            return None
+        node = layer._inbound_nodes[node_index]
+        return layer, node.arguments.args[0]
+
+    @functools.cached_property
+    def _features(self):
+        """The model up to the head. In the instance's dict, so that Keras does not track it."""
+        return keras.Model(self._inputs_struct, self._head[1])
+
+    @property
+    def metrics(self):
+        metrics = super().metrics
+        if self._token_metrics:
+            # Keras's own tracker weighs batches by sentences; ours has its name and weighs tokens.
+            return [metric for metric in metrics if metric is not self._loss_tracker]
+        return metrics
+
+    def train_step(self, *args):
+        with self._scoring(args[-1]):
+            return super().train_step(*args)
+
+    def test_step(self, *args):
+        with self._scoring(args[-1]):
+            return super().test_step(*args)
+
+    @contextlib.contextmanager
+    def _scoring(self, data):
+        """Within it, a call of the model returns `ScoredTokens` instead of logits."""
+        _, labels, weights = keras.utils.unpack_x_y_sample_weight(data)
+        self._scored_against = (labels, weights) if self._by_blocks else None
+        try:
+            yield
+        finally:
+            self._scored_against = None
+
+    def call(self, inputs, training=None, mask=None):
+        if self._scored_against is None:
+            return super().call(inputs, training=training, mask=mask)
+        features = self._features.call(inputs, training=training, mask=mask)
+        return self._statistics(features, *self._scored_against, training)
+
+    def _statistics(self, features, labels, sample_weight, training):
+        layer = self._head[0]
+        labels = target_ids(labels, features)
+        weights = token_weights(labels, features, sample_weight, self.loss.pad_id)
+        shape = ops.shape(labels)
+        total, loss, likelihood, correct = head_statistics(
+            ops.reshape(features, (-1, features.shape[-1])),  # (B T, D)
+            layer.head_kernel(),
+            ops.reshape(labels, (-1,)),
+            ops.reshape(weights, (-1,)),
+            self.loss.label_smoothing,
+            gradient=bool(training),
+        )
+        per_token = [ops.reshape(value, shape) for value in (loss, likelihood, correct)]
+        return ScoredTokens(total, TokenStatistics(*per_token, weights))
+
+    def compute_loss(self, x=None, y=None, y_pred=None, sample_weight=None, training=True):
+        if not isinstance(y_pred, ScoredTokens):
+            return super().compute_loss(x, y, y_pred, sample_weight, training)
+        loss = mean_over_tokens(y_pred.total, y_pred.tokens.weight)
+        for penalty in self.losses:
+            loss = loss + self._aggregate_additional_loss(penalty)
+        return loss
+
+    def compute_metrics(self, x, y, y_pred, sample_weight=None):
+        if not isinstance(y_pred, ScoredTokens):
+            return super().compute_metrics(x, y, y_pred, sample_weight)
+        for metric in self._token_metrics:
+            metric.update_from(y_pred.tokens)
+        return self.get_metrics_result()

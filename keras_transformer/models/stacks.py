@@ -1,0 +1,167 @@
+"""Embedded input and stacks of blocks: what the families of models are put together from.
+
+These are plain objects that call layers. Called on symbolic tensors they add the layers to a
+functional model; called on tensors they compute, which is how decoding uses them.
+"""
+
+import inspect
+
+import keras
+from keras import ops
+
+from keras_transformer.layers.position_scheme import PositionScheme
+from keras_transformer.layers.sinusoidal_position_encoding import SinusoidalPositionEncoding
+from keras_transformer.layers.transformer_block import TransformerBlock, make_normalization
+
+# Every option of a block that a model hands through to it.
+BLOCK_OPTIONS = frozenset(inspect.signature(TransformerBlock.__init__).parameters) - {
+    "self",
+    "num_heads",
+    "intermediate_dim",
+    "dropout",
+    "position",
+    "kwargs",
+}
+
+
+def check_block_options(options):
+    """Raises ValueError naming an option that no block has."""
+    unknown = sorted(set(options) - BLOCK_OPTIONS)
+    if unknown:
+        raise ValueError(
+            f"Unknown argument {unknown[0]!r}; a block takes {sorted(BLOCK_OPTIONS)}. "
+            "See `layers.EncoderBlock`."
+        )
+
+
+def check_positive(**sizes):
+    """Raises ValueError naming the size that is not a positive integer."""
+    for name, value in sizes.items():
+        if not isinstance(value, int) or value < 1:
+            raise ValueError(f"`{name}` must be a positive integer; got {value!r}. Pass 1 or more.")
+
+
+def check_special_ids(vocabulary_size, **ids):
+    """Raises ValueError naming the special id that the vocabulary does not have."""
+    for name, value in ids.items():
+        if not 0 <= value < vocabulary_size:
+            raise ValueError(
+                f"`{name}` must be in [0, vocabulary_size); got {value!r} with {vocabulary_size} "
+                "entries. Pass the tokenizer's id."
+            )
+
+
+def serialized(option):
+    """Returns the config of a layer object, and anything else as it is."""
+    if isinstance(option, keras.layers.Layer):
+        return keras.saving.serialize_keras_object(option)
+    return option
+
+
+def own_copy(position):
+    """Returns a position scheme or encoding of the same settings with weights of its own."""
+    if not isinstance(position, keras.layers.Layer):
+        return position
+    return position.__class__.from_config({**position.get_config(), "name": None})
+
+
+class EmbeddedInput:
+    """Vectors of a token sequence: dropout(embed(ids) + positions) (sections 3.4, 3.5, 5.4)."""
+
+    def __init__(self, embedding, position, dropout, name, seed=None, dtype=None):
+        self.embedding = embedding
+        self.encoding = None
+        if position == "sinusoidal":
+            self.encoding = SinusoidalPositionEncoding(dtype=dtype, name=f"{name}_positions")
+        elif isinstance(position, keras.layers.Layer):
+            if not isinstance(position, PositionScheme):
+                self.encoding = own_copy(position)
+        elif position is not None:
+            raise ValueError(
+                '`position` must be "sinusoidal", None, a layer that adds positions to embeddings, '
+                f"or a `PositionScheme`; got {position!r}."
+            )
+        self.dropout = keras.layers.Dropout(dropout, seed=seed, dtype=dtype, name=f"{name}_dropout")
+
+    def __call__(self, ids, positions, training=None):
+        """Returns (B, T, D) from ids int32 (B, T) and absolute positions int32 (B, T)."""
+        vectors = self.embedding(ids)
+        if self.encoding is not None:
+            vectors = self.encoding(vectors, positions=positions)
+        return self.dropout(vectors, training=training)
+
+
+class Stack:
+    """Blocks one after the other; a pre-norm stack ends with a normalization."""
+
+    def __init__(self, block_class, num_layers, position, name, **options):
+        self.scheme = own_copy(position) if isinstance(position, PositionScheme) else None
+        self.blocks = [
+            block_class(position=self.scheme, name=f"{name}_block_{index}", **options)
+            for index in range(num_layers)
+        ]
+        self.norm = None
+        if options.get("normalize_first"):
+            self.norm = make_normalization(
+                self.blocks[0].normalization,
+                self.blocks[0].epsilon,
+                dtype=options.get("dtype"),
+                name=f"{name}_norm",
+            )
+
+    def __call__(self, hidden, positions, **asked):
+        """Returns (B, T, D) after all blocks, each called with `asked`.
+
+        Positions int32 (B, T) are handed on only where a scheme reads them inside attention.
+        """
+        if self.scheme is not None:
+            asked["positions"] = positions
+        for block in self.blocks:
+            hidden = block(hidden, **asked)
+        return self.finish(hidden)
+
+    def finish(self, hidden):
+        """The normalization at the end of a pre-norm stack."""
+        return hidden if self.norm is None else self.norm(hidden)
+
+    def empty_caches(self, rows, length):
+        """Returns one empty `KeyValueCache` a block."""
+        return [block.empty_cache(rows, length) for block in self.blocks]
+
+    def step(self, hidden, caches, index, positions, memories=None, context_mask=None):
+        """The stack of `DecoderBlock`s for T new tokens. Returns (hidden (R, T, D), caches)."""
+        memories = memories or [None] * len(self.blocks)
+        updated = []
+        for block, cache, memory in zip(self.blocks, caches, memories, strict=True):
+            hidden, cache = block.step(hidden, cache, index, positions, memory, context_mask)
+            updated.append(cache)
+        return self.finish(hidden), updated
+
+
+def started(tokens, pad_id, seen=None):
+    """Returns bool (R, T): True from the first token on that is not padding.
+
+    What is padded on the right needs no mask in a causal model: no real token can see it.
+
+    Args:
+        tokens: int32 (R, T). pad_id: int. seen: int32 (R,), how many real tokens came before.
+    """
+    count = ops.cumsum(ops.cast(tokens != pad_id, "int32"), axis=1)
+    return (count if seen is None else count + seen[:, None]) > 0
+
+
+def step_positions(tokens, seen, pad_id):
+    """Returns the positions of T new tokens, and how many real tokens came so far.
+
+    Args:
+        tokens: int32 (R, T). seen: int32 (R,), real tokens before them. pad_id: int, or None where
+            padding is never on the left.
+
+    Returns:
+        (positions int32 (R, T), -1 on padding; seen int32 (R,))
+    """
+    real = ops.ones_like(tokens)
+    if pad_id is not None:
+        real = ops.cast(started(tokens, pad_id, seen), "int32")
+    counted = ops.cumsum(real, axis=1) + seen[:, None]
+    return ops.where(real > 0, counted - 1, -1), seen + ops.sum(real, axis=1)

@@ -1,0 +1,259 @@
+"""The Transformer, encoder and decoder (section 3)."""
+
+from typing import NamedTuple
+
+import keras
+from keras import ops
+
+from keras_transformer.decoding.state import DecodingState
+from keras_transformer.layers.decoder_block import DecoderBlock
+from keras_transformer.layers.encoder_block import EncoderBlock
+from keras_transformer.layers.token_embedding import TokenEmbedding
+from keras_transformer.models.presets import preset
+from keras_transformer.models.sequence_model import SequenceModel
+from keras_transformer.models.stacks import (
+    EmbeddedInput,
+    Stack,
+    check_block_options,
+    check_positive,
+    check_special_ids,
+    serialized,
+    started,
+    step_positions,
+)
+from keras_transformer.ops.positions import positions_from_mask
+
+
+@keras.saving.register_keras_serializable(package="keras_transformer")
+class Transformer(SequenceModel):
+    """The encoder-decoder model of the paper, as a functional Keras model.
+
+        encoded = EncoderBlock^L(dropout(embed(source) + positions))
+        logits  = DecoderBlock^L(dropout(embed(target) + positions), encoded) E^T
+
+    One matrix E embeds source and target and makes the logits (section 3.4).
+
+    Args:
+        vocabulary_size: int, V, shared by source and target.
+        num_layers: int, blocks in the encoder, and in the decoder unless `num_decoder_layers` is set.
+        model_dim: int, D.
+        num_heads: int, N, divides D (or `key_dim` is given).
+        intermediate_dim: int, inner width of the feed-forward networks.
+        dropout: float, on sublayer outputs and on the embedded input (section 5.4).
+        num_decoder_layers: int, blocks in the decoder.
+        position: "sinusoidal" (the paper), `LearnedPositionEncoding(...)` (Table 3, row E), a
+            `PositionScheme`, or None. Encoder and decoder each get their own copy.
+        tie_weights: whether the head is the embedding's matrix.
+        pad_id, start_id, end_id: int, the vocabulary's special ids. Where `start_id` is `pad_id`, the
+            target's padding is on the right and is not masked: what follows cannot be seen anyway.
+        seed: int, for the dropout.
+        **block_options: what `EncoderBlock` takes beyond these: activation, gated, normalize_first,
+            normalization, epsilon, use_bias, attention_dropout, feed_forward_dropout, key_dim,
+            value_dim, num_key_value_heads, mechanism.
+
+    Call arguments:
+        inputs: {"source": int32 (B, S), "target": int32 (B, T)}; the target begins with `start_id`.
+            Padding may be right or left.
+
+    Returns:
+        Logits (B, T, V) of the token after each target token.
+
+    Raises:
+        ValueError: if an argument is outside its rule.
+
+    >>> model = Transformer(vocabulary_size=101, num_layers=2, model_dim=16, num_heads=2,
+    ...                     intermediate_dim=32)
+    >>> model({"source": keras.ops.ones((3, 7), "int32"),
+    ...        "target": keras.ops.ones((3, 5), "int32")}).shape
+    (3, 5, 101)
+
+    Reference: Vaswani et al. 2017, section 3 and Table 3.
+    """
+
+    def __init__(
+        self,
+        vocabulary_size,
+        num_layers=6,
+        model_dim=512,
+        num_heads=8,
+        intermediate_dim=2048,
+        dropout=0.1,
+        *,
+        num_decoder_layers=None,
+        position="sinusoidal",
+        tie_weights=True,
+        pad_id=0,
+        start_id=2,
+        end_id=3,
+        seed=None,
+        name=None,
+        dtype=None,
+        **block_options,
+    ):
+        num_decoder_layers = num_decoder_layers or num_layers
+        check_positive(vocabulary_size=vocabulary_size, num_layers=num_layers)
+        check_positive(num_decoder_layers=num_decoder_layers, model_dim=model_dim)
+        check_positive(num_heads=num_heads, intermediate_dim=intermediate_dim)
+        check_special_ids(vocabulary_size, pad_id=pad_id, start_id=start_id, end_id=end_id)
+        check_block_options(block_options)
+        if isinstance(position, dict):
+            position = keras.saving.deserialize_keras_object(position)
+        # A mechanism object goes to the blocks as its config, so that each makes its own.
+        block_options = {name: serialized(value) for name, value in block_options.items()}
+        common = {"seed": seed, "dtype": dtype}
+        options = {
+            "num_heads": num_heads,
+            "intermediate_dim": intermediate_dim,
+            "dropout": dropout,
+            **common,
+            **block_options,
+        }
+        embedding = TokenEmbedding(
+            vocabulary_size,
+            model_dim,
+            tie_weights=tie_weights,
+            pad_id=pad_id,
+            dtype=dtype,
+            name="embedding",
+        )
+        self._parts = _Parts(
+            embedding=embedding,
+            source_input=EmbeddedInput(embedding, position, dropout, "source", **common),
+            target_input=EmbeddedInput(embedding, position, dropout, "target", **common),
+            encoder=Stack(EncoderBlock, num_layers, position, "encoder", **options),
+            decoder=Stack(DecoderBlock, num_decoder_layers, position, "decoder", **options),
+        )
+        self.vocabulary_size = vocabulary_size
+        self.num_layers = num_layers
+        self.model_dim = model_dim
+        self.num_heads = num_heads
+        self.intermediate_dim = intermediate_dim
+        self.dropout = dropout
+        self.num_decoder_layers = num_decoder_layers
+        self.position = serialized(position)
+        self.tie_weights = tie_weights
+        self.pad_id = pad_id
+        self.start_id = start_id
+        self.end_id = end_id
+        self.seed = seed
+        self.block_options = block_options
+        inputs = {
+            "source": keras.Input((None,), dtype="int32", name="source"),
+            "target": keras.Input((None,), dtype="int32", name="target"),
+        }
+        super().__init__(inputs=inputs, outputs=self._logits(**inputs), name=name)
+
+    @classmethod
+    def from_preset(cls, name, vocabulary_size, **arguments):
+        """Returns the model of one row of the paper's Table 3.
+
+        Args:
+            name: "base", "big", or a variation such as "a-16-heads": see `models.TRANSFORMER_PRESETS`.
+            vocabulary_size: int, 37000 in the paper's English-German runs.
+            **arguments: take the place of the preset's.
+        """
+        return cls(vocabulary_size, **{**preset(name).arguments, **arguments})
+
+    def _logits(self, source, target):
+        encoded, source_mask = self.encode(source)
+        target_mask = None
+        if self._left_padding is not None:
+            target_mask = started(target, self.pad_id)
+        positions = positions_from_mask(ops.ones_like(target) if target_mask is None else target_mask)
+        hidden = self._parts.decoder(
+            self._parts.target_input(target, positions),
+            positions,
+            context=encoded,
+            mask=target_mask,
+            context_mask=source_mask,
+        )
+        return self._parts.embedding(hidden, reverse=True)
+
+    @property
+    def _left_padding(self):
+        """The id that may pad a target on the left, or None."""
+        return self.pad_id if self.start_id != self.pad_id else None
+
+    def encode(self, source):
+        """Returns (encoded source (B, S, D), mask bool (B, S)) of source ids int32 (B, S)."""
+        mask = ops.not_equal(source, self.pad_id)
+        positions = positions_from_mask(mask)
+        hidden = self._parts.source_input(source, positions)
+        return self._parts.encoder(hidden, positions, mask=mask), mask
+
+    def start(self, source, max_length):
+        """Begins to decode: see `decoding.DecodingState`.
+
+        Args:
+            source: int32 (B, S). max_length: int, the most target tokens, `start_id` counted.
+        """
+        source = ops.convert_to_tensor(source, dtype="int32")
+        encoded, mask = self.encode(source)
+        decoder = self._parts.decoder
+        rows = ops.shape(source)[0]
+        return DecodingState(
+            source={
+                "memories": [block.remember(encoded) for block in decoder.blocks],
+                "mask": mask,
+            },
+            cache={
+                "blocks": decoder.empty_caches(rows, max_length),
+                "seen": ops.zeros((rows,), "int32"),
+            },
+            index=ops.zeros((), "int32"),
+        )
+
+    def step(self, tokens, state):
+        """Reads T more target tokens of each row.
+
+        Args:
+            tokens: int32 (R, T), R = B K, hypotheses of one sentence adjacent.
+            state: `DecodingState` of R rows.
+
+        Returns:
+            (logits float32 (R, V) of the token after the last, state).
+        """
+        positions, seen = step_positions(tokens, state.cache["seen"], self._left_padding)
+        hidden, blocks = self._parts.decoder.step(
+            self._parts.target_input(tokens, positions),
+            state.cache["blocks"],
+            state.index,
+            positions,
+            state.source["memories"],
+            state.source["mask"],
+        )
+        logits = self._parts.embedding(hidden[:, -1:], reverse=True)[:, 0]
+        state = state._replace(
+            cache={"blocks": blocks, "seen": seen}, index=state.index + ops.shape(tokens)[1]
+        )
+        return ops.cast(logits, "float32"), state
+
+    def get_config(self):
+        return {
+            "vocabulary_size": self.vocabulary_size,
+            "num_layers": self.num_layers,
+            "model_dim": self.model_dim,
+            "num_heads": self.num_heads,
+            "intermediate_dim": self.intermediate_dim,
+            "dropout": self.dropout,
+            "num_decoder_layers": self.num_decoder_layers,
+            "position": self.position,
+            "tie_weights": self.tie_weights,
+            "pad_id": self.pad_id,
+            "start_id": self.start_id,
+            "end_id": self.end_id,
+            "seed": self.seed,
+            "name": self.name,
+            "dtype": keras.dtype_policies.serialize(self.dtype_policy),
+            **self.block_options,
+        }
+
+
+class _Parts(NamedTuple):
+    """What the model is put together from."""
+
+    embedding: TokenEmbedding
+    source_input: EmbeddedInput
+    target_input: EmbeddedInput
+    encoder: Stack
+    decoder: Stack
