@@ -1,6 +1,25 @@
 """From text to batches of ids: tokenizer, parallel corpora, token-budget batches."""
 
+from keras_transformer.text.caption_grammar import CaptionGrammar
+from keras_transformer.text.datasets import (
+    TranslationData,
+    captions,
+    load_folder,
+    multi30k,
+    translation_data,
+)
 from keras_transformer.text.parallel_corpus import ParallelCorpus
 from keras_transformer.text.subword_tokenizer import SubwordTokenizer
+from keras_transformer.text.token_batches import TokenBatches
 
-__all__ = ["ParallelCorpus", "SubwordTokenizer"]
+__all__ = [
+    "CaptionGrammar",
+    "ParallelCorpus",
+    "SubwordTokenizer",
+    "TokenBatches",
+    "TranslationData",
+    "captions",
+    "load_folder",
+    "multi30k",
+    "translation_data",
+]
