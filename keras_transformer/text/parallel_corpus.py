@@ -31,6 +31,7 @@ class ParallelCorpus:
 
     Example:
 
+    >>> from keras_transformer.text import ParallelCorpus
     >>> corpus = ParallelCorpus(["A dog.", "A cat."], ["Ein Hund.", "Eine Katze."])
     >>> corpus[1]
     ('A cat.', 'Eine Katze.')

@@ -42,6 +42,7 @@ class SubwordTokenizer:
 
     Example:
 
+    >>> from keras_transformer.text import SubwordTokenizer
     >>> tokenizer = SubwordTokenizer.train(["a dog runs", "ein Hund rennt"], vocabulary_size=20)
     >>> tokenizer.detokenize(tokenizer.tokenize("a red Hund"))
     'a red Hund'

@@ -61,6 +61,7 @@ class TokenBatches(keras.utils.PyDataset):
 
     Example:
 
+    >>> from keras_transformer.text import ParallelCorpus, SubwordTokenizer, TokenBatches
     >>> corpus = ParallelCorpus(["a dog runs", "a cat"], ["ein Hund rennt", "eine Katze"])
     >>> tokenizer = SubwordTokenizer.train(corpus.sources + corpus.targets, vocabulary_size=25)
     >>> batches = TokenBatches(corpus, tokenizer, tokens_per_batch=64)
