@@ -25,6 +25,8 @@ class DecodingState(NamedTuple):
 
 def repeat_rows(state, times):
     """Returns the state with every hypothesis repeated `times` times, copies adjacent."""
+    if times == 1:
+        return state
     cache = keras.tree.map_structure(lambda rows: ops.repeat(rows, times, axis=0), state.cache)
     return state._replace(cache=cache)
 

@@ -1,0 +1,91 @@
+"""Compiles a pure function over a model, once a choice of settings and a shape of arguments.
+
+What is compiled is kept beside the model, not in it, for as long as the model lives.
+"""
+
+import weakref
+
+import keras
+from keras import ops
+
+_functions = weakref.WeakKeyDictionary()
+
+
+def compiles():
+    """Returns whether the backend compiles functions, so that few distinct shapes save time."""
+    return keras.config.backend() != "torch"
+
+
+def compiled(model, function, **choices):
+    """Returns `function(model, *arguments, **choices)` compiled, a callable of the arguments.
+
+    Args:
+        model: object that the function reads. Its weights are those in `model.variables`, where it
+            has them; the function sees the values that they have at the time of each call.
+        function: pure function of tensors.
+        **choices: hashable settings that change what is computed, not only with which numbers.
+    """
+    functions = _functions.setdefault(model, {})
+    key = (function, tuple(sorted(choices.items())))
+    if key not in functions:
+        functions[key] = CompiledFunction(model, function, choices)
+    return functions[key]
+
+
+def count_traces(model):
+    """Returns how many times functions over `model` were traced, each of which is a compilation."""
+    return sum(function.traces for function in _functions.get(model, {}).values())
+
+
+class CompiledFunction:
+    """A callable of nested arrays, compiled once for each set of shapes.
+
+    `tf.function` on TensorFlow, `jax.jit` on JAX with the model's variables as arguments, and the
+    plain function without gradients on torch. It does not keep the model alive.
+    """
+
+    def __init__(self, model, function, choices):
+        self.traces = 0
+        self._model = weakref.ref(model)
+        self._function = function
+        self._choices = choices
+        backend = {
+            "tensorflow": self._for_tensorflow,
+            "jax": self._for_jax,
+            "torch": self._for_torch,
+        }
+        self._compiled = backend[keras.config.backend()]()
+
+    def __call__(self, *arguments):
+        return self._compiled(*keras.tree.map_structure(ops.convert_to_tensor, arguments))
+
+    def _run(self, *arguments):
+        return self._function(self._model(), *arguments, **self._choices)
+
+    def _trace(self, *arguments):
+        self.traces += 1
+        return self._run(*arguments)
+
+    def _for_tensorflow(self):
+        import tensorflow as tf
+
+        return tf.function(self._trace, autograph=False)
+
+    def _for_jax(self):
+        import jax
+
+        def variables():
+            return getattr(self._model(), "variables", ())
+
+        @jax.jit
+        def run(values, arguments):
+            mapping = list(zip(variables(), values, strict=True))
+            with keras.StatelessScope(state_mapping=mapping):
+                return self._trace(*arguments)
+
+        return lambda *arguments: run([variable.value for variable in variables()], arguments)
+
+    def _for_torch(self):
+        import torch
+
+        return torch.no_grad()(self._run)

@@ -1,0 +1,66 @@
+"""Log-probabilities of tokens and scores of hypotheses, in float32 whatever the model's dtype."""
+
+from keras import ops
+
+MINUS_INFINITY = -float("inf")
+
+
+def length_penalty(length, alpha):
+    """Divides a hypothesis's log-probability: ((5 + n) / 6) ** alpha (Wu et al. 2016, equation 14).
+
+    Args:
+        length: int or int tensor, n, the number of generated tokens with the end token.
+        alpha: float or float32 scalar, at least 0; 0 turns the penalty off.
+
+    Returns:
+        float32, of the shape of `length`.
+    """
+    return ops.power((5.0 + ops.cast(length, "float32")) / 6.0, alpha)
+
+
+def best_tokens(logits, count):
+    """Returns the `count` best logits of each row, best first, and their tokens: two (R, C).
+
+    C is the smaller of `count` and V. One token is taken by `argmax`, whose answer on equal logits,
+    the first, is the same on every backend.
+    """
+    count = min(count, logits.shape[-1])
+    if count > 1:
+        values, tokens = ops.top_k(logits, count)
+        return values, ops.cast(tokens, "int32")
+    tokens = ops.cast(ops.argmax(logits, axis=-1), "int32")[:, None]
+    return take_hypotheses(logits, tokens), tokens
+
+
+def log_probabilities(values, logits):
+    """Returns log softmax of `logits` (R, V) at the entries whose logits are `values` (R, C).
+
+    A row that holds NaN, plus infinity, or nothing finite defines no distribution: its tokens all
+    get minus infinity, so that NaN never enters a score. Values above 0, which rounding can make,
+    are set to 0: a hypothesis never gains by growing, on which early stopping relies.
+    """
+    normalizer = ops.logsumexp(logits, axis=-1, keepdims=True)
+    values = ops.minimum(values - normalizer, 0.0)
+    return ops.where(ops.isfinite(normalizer), values, MINUS_INFINITY)
+
+
+def best_first(scores, count):
+    """Returns the places of the `count` best scores of each row, best first: (B, M) -> (B, count).
+
+    Equal scores keep their order, on every backend, which `ops.top_k` does not promise.
+    """
+    return ops.cast(ops.argsort(-scores, axis=-1)[:, :count], "int32")
+
+
+def flat_rows(chosen, width):
+    """Returns the rows (B * J,) of the choices (B, J) among `width` hypotheses of each sentence."""
+    first = ops.arange(ops.shape(chosen)[0], dtype="int32") * width
+    return ops.reshape(first[:, None] + chosen, (-1,))
+
+
+def take_hypotheses(hypotheses, chosen):
+    """Returns the chosen (B, J) of the hypotheses (B, M, ...): (B, J, ...)."""
+    rest = ops.shape(hypotheses)[2:]
+    flat = ops.reshape(hypotheses, (-1, *rest))
+    taken = ops.take(flat, flat_rows(chosen, hypotheses.shape[1]), axis=0)
+    return ops.reshape(taken, (-1, chosen.shape[1], *rest))
