@@ -1,6 +1,7 @@
 """Multi-head attention (section 3.2.2)."""
 
 import keras
+import numpy as np
 from keras import ops
 
 from keras_transformer.layers.attention_mechanism import get_mechanism
@@ -190,7 +191,11 @@ class MultiHeadAttention(keras.layers.Layer):
 
     def _project(self, query, key, value):
         """Returns the heads of query (B, T, N, H), key (B, S, M, H) and value (B, S, M, W)."""
-        return self.query_dense(query), self.key_dense(key), self.value_dense(value)
+        if key is not value:
+            return self.query_dense(query), self.key_dense(key), self.value_dense(value)
+        if query is value:
+            return project_heads(value, (self.query_dense, self.key_dense, self.value_dense))
+        return self.query_dense(query), *self.remember(value)
 
     def _rotate(self, heads, positions):
         if self.position is None:
@@ -254,7 +259,7 @@ class MultiHeadAttention(keras.layers.Layer):
 
     def remember(self, context):
         """Returns (keys (B, S, M, H), values (B, S, M, W)) of a context that decoding reads often."""
-        return self.key_dense(context), self.value_dense(context)
+        return tuple(project_heads(context, (self.key_dense, self.value_dense)))
 
     def recall(self, query, memory, key_mask=None):
         """Attends over what `remember` returned, kept once a sentence and read by all its hypotheses.
@@ -306,6 +311,31 @@ class MultiHeadAttention(keras.layers.Layer):
             "bias_initializer": keras.initializers.serialize(self.bias_initializer),
             "seed": self.seed,
         }
+
+
+def project_heads(inputs, denses):
+    """Applies several projections to the same inputs as one matrix product.
+
+    Args:
+        inputs: (B, T, D). denses: `EinsumDense` layers "btd,dnh->btnh".
+
+    Returns:
+        List of (B, T, n, h), one a layer. Quantized layers project by themselves.
+    """
+    if any(dense.quantization_mode is not None for dense in denses):
+        return [dense(inputs) for dense in denses]
+    width, dtype = inputs.shape[-1], denses[0].compute_dtype
+    kernels = [ops.reshape(dense.kernel, (width, -1)) for dense in denses]
+    products = ops.matmul(ops.cast(inputs, dtype), ops.cast(ops.concatenate(kernels, 1), dtype))
+    if denses[0].bias is not None:
+        biases = ops.concatenate([ops.reshape(dense.bias, (-1,)) for dense in denses], 0)
+        products = ops.add(products, ops.cast(biases, dtype))
+    shape = ops.shape(inputs)
+    ends = np.cumsum([kernel.shape[1] for kernel in kernels])[:-1]
+    return [
+        ops.reshape(heads, (shape[0], shape[1], *dense.kernel.shape[1:]))
+        for heads, dense in zip(ops.split(products, ends.tolist(), axis=-1), denses, strict=True)
+    ]
 
 
 def _require_positive(**arguments):

@@ -6,15 +6,25 @@ from keras import ops
 from keras.src.backend import get_keras_mask, set_keras_mask
 
 __all__ = [
+    "add_block",
     "add_product",
+    "block_keep_mask",
     "check_ids",
     "concrete",
     "custom_gradient",
+    "exponentials",
+    "empty_blocks",
+    "entry",
     "fused_attention",
     "get_keras_mask",
     "has_fused_attention",
+    "lookup_table",
+    "loop",
+    "put_block",
+    "pull_back",
     "replica_count",
     "set_keras_mask",
+    "stack_blocks",
     "sum_over_replicas",
 ]
 
@@ -114,6 +124,8 @@ def _jax_custom_gradient(function):
         outputs, pull_back = function(*tensors)
 
         def gradient(output_gradients):
+            if not isinstance(output_gradients, tuple):
+                output_gradients = (output_gradients,)
             gradients = pull_back(*output_gradients)
             return tuple(map(zeros_for_none, gradients, tensors))
 
@@ -149,6 +161,135 @@ def add_product(total, left, right):
             return total.addmm_(left, right)
         return total.add_(left @ right)
     return total + ops.cast(ops.matmul(left, right), total.dtype)
+
+
+def pull_back(function, tensors, output_gradient):
+    """Returns the gradients of sum(function(*tensors) x output_gradient) by each of the tensors."""
+    backend = keras.config.backend()
+    if backend == "jax":
+        import jax
+
+        return jax.vjp(function, *tensors)[1](output_gradient)
+    if backend == "tensorflow":
+        import tensorflow as tf
+
+        with tf.GradientTape() as tape:
+            tape.watch(tensors)
+            output = function(*tensors)
+        gradients = tape.gradient(output, tensors, output_gradient)
+        return tuple(tf.convert_to_tensor(gradient) for gradient in gradients)
+    import torch
+
+    with torch.enable_grad():
+        leaves = [tensor.detach().requires_grad_() for tensor in tensors]
+        return torch.autograd.grad(function(*leaves), leaves, output_gradient)
+
+
+def loop(count, body, carry):
+    """Returns the carry, a tuple, after body(i, *carry) for i = 0 .. count - 1, one at a time.
+
+    Nothing is kept for a backward pass: it is a loop for the inside of a `custom_gradient`.
+    """
+    backend = keras.config.backend()
+    if backend == "jax":
+        import jax
+
+        return jax.lax.fori_loop(0, count, lambda i, carry: tuple(body(i, *carry)), tuple(carry))
+    if backend == "tensorflow":
+        import tensorflow as tf
+
+        # Iterations that ran ahead would each hold their own block of scores.
+        return tf.while_loop(
+            lambda i, *_: i < count,
+            lambda i, *carry: (i + 1, *body(i, *carry)),
+            (tf.constant(0), *carry),
+            parallel_iterations=1,
+        )[1:]
+    for i in range(count):
+        carry = body(i, *carry)
+    return carry
+
+
+def lookup_table(tensor):
+    """Returns an int tensor in the form that `entry` reads: where loops are Python's, an array."""
+    return tensor.cpu().numpy() if keras.config.backend() == "torch" else tensor
+
+
+def entry(table, *index):
+    """Returns one number of a `lookup_table`."""
+    if isinstance(table, np.ndarray):
+        return int(table[index])
+    for each in index:
+        table = ops.take(table, each, axis=0)
+    return table
+
+
+def empty_blocks(count, shape, dtype):
+    """Returns `count` blocks of zeros of one shape that a `loop` writes into without copying all."""
+    zeros = ops.zeros((count, *shape), dtype)
+    if keras.config.backend() != "tensorflow":
+        return zeros
+    import tensorflow as tf
+
+    return tf.TensorArray(dtype, size=count, clear_after_read=False).unstack(zeros)
+
+
+def put_block(blocks, index, block):
+    """Returns the blocks with one replaced; the blocks passed are not to be used afterwards."""
+    backend = keras.config.backend()
+    if backend == "jax":
+        return blocks.at[index].set(block)
+    if backend == "tensorflow":
+        return blocks.write(index, block)
+    blocks[index] = block
+    return blocks
+
+
+def add_block(blocks, index, block):
+    """Like `put_block`, but adds."""
+    backend = keras.config.backend()
+    if backend == "jax":
+        return blocks.at[index].add(block)
+    if backend == "tensorflow":
+        return blocks.write(index, blocks.read(index) + block)
+    blocks[index] += block
+    return blocks
+
+
+def stack_blocks(blocks):
+    """Returns the blocks as one tensor (count, ...)."""
+    return blocks.stack() if keras.config.backend() == "tensorflow" else blocks
+
+
+def block_keep_mask(seed, index, shape, rate):
+    """Returns bool: False with probability `rate`, the same for the same seed and index."""
+    backend = keras.config.backend()
+    if backend == "jax":
+        import jax
+
+        key = jax.random.fold_in(jax.random.wrap_key_data(seed.astype("uint32")), index)
+        return jax.random.bernoulli(key, 1 - rate, shape)
+    if backend == "tensorflow":
+        import tensorflow as tf
+
+        seed = tf.cast(seed, "int32") + tf.stack([tf.constant(0), index])
+        return tf.random.stateless_uniform(shape, seed) >= rate
+    import torch
+
+    first, second = seed.tolist()
+    generator = torch.Generator(seed.device).manual_seed(hash((first, second, index)) % 2**63)
+    return torch.rand(shape, generator=generator, device=seed.device) >= rate
+
+
+def exponentials(logits, highest):
+    """Returns exp(logits - highest), in place where the backend works eagerly.
+
+    Args:
+        logits: float32 (R, V), not to be used afterwards. highest: float32 (R, 1).
+    """
+    if keras.config.backend() == "torch":
+        return logits.sub_(highest).exp_()
+    return ops.exp(logits - highest)
 
 
 def has_fused_attention():
