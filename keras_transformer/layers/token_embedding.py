@@ -68,6 +68,7 @@ class TokenEmbedding(keras.layers.ReversibleEmbedding):
             embeddings_initializer=embeddings_initializer,
             **kwargs,
         )
+        self.supports_masking = True
         self.vocabulary_size = vocabulary_size
         self.model_dim = model_dim
         self.scale = scale

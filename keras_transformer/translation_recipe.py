@@ -1,0 +1,235 @@
+"""The whole way from sentence pairs to a translator, as the example and the command line take it."""
+
+import dataclasses
+import json
+from pathlib import Path
+
+import keras
+
+from keras_transformer.decoding import BeamSearch, GreedySearch
+from keras_transformer.models import Transformer
+from keras_transformer.text import SubwordTokenizer, TokenBatches
+from keras_transformer.training import (
+    LastCheckpoints,
+    NoamSchedule,
+    Perplexity,
+    ProgressLine,
+    SequenceCrossentropy,
+    TokenAccuracy,
+    TranslationScore,
+    average_checkpoints,
+    checkpoint_paths,
+)
+from keras_transformer.translator import Translator
+
+SETTINGS_FILE = "recipe.json"
+TOKENIZER_FILE = "tokenizer.model"
+HISTORY_FILE = "history.jsonl"
+CHECKPOINTS = "checkpoints"
+TRANSLATOR = "translator"
+
+
+@dataclasses.dataclass(frozen=True)
+class TranslationRecipe:
+    """What a run is made of; the defaults suit tens of thousands of pairs on a small machine.
+
+    Attributes:
+        vocabulary_size: pieces, shared by both languages.
+        num_layers, model_dim, num_heads, intermediate_dim, dropout, normalize_first: of the
+            `Transformer`; small data wants a small model, more dropout than the paper's, and trains
+            more surely with pre-norm.
+        label_smoothing: of `SequenceCrossentropy`.
+        peak_rate, warmup_steps: of `NoamSchedule`: the rate at its peak, and when.
+        tokens_per_batch: budget of `TokenBatches`, padding counted.
+        max_length: pieces; longer sentences are left out of training, and counted.
+        epochs: passes over the pairs.
+        averaged: how many of the last epochs' weights are averaged at the end (section 6.1).
+        score_every: epochs between two BLEU scores of the validation set (greedy search).
+        beam_width, length_penalty: of the translator's `BeamSearch`.
+        seed: of weights, dropout and the order of batches.
+    """
+
+    vocabulary_size: int = 8000
+    num_layers: int = 4
+    model_dim: int = 128
+    num_heads: int = 4
+    intermediate_dim: int = 256
+    dropout: float = 0.2
+    normalize_first: bool = True
+    label_smoothing: float = 0.1
+    peak_rate: float = 4e-3
+    warmup_steps: int = 1000
+    tokens_per_batch: int = 2560
+    max_length: int = 100
+    epochs: int = 12
+    averaged: int = 4
+    score_every: int = 2
+    beam_width: int = 5
+    length_penalty: float = 0.6
+    seed: int = 1
+
+
+def train_translator(data, output, recipe=None, *, resume=False, report=print):
+    """Trains a translator and leaves everything of the run in one folder.
+
+    The folder holds `recipe.json`, `tokenizer.model`, `history.jsonl` (a line an epoch),
+    `checkpoints/` and, at the end, `translator/` for `Translator.load`.
+
+    Args:
+        data: `text.TranslationData`.
+        output: path of a new folder; with `resume` of one that holds a run.
+        recipe: `TranslationRecipe`.
+        resume: whether to go on after the last epoch that the folder holds. The weights are then
+            those of a run that was never interrupted.
+        report: function that takes a line to show.
+
+    Returns:
+        `Translator`.
+
+    Raises:
+        ValueError: before any work, if the folder holds a run already, or holds none to resume, or
+            one of another recipe.
+    """
+    recipe = recipe or TranslationRecipe()
+    output = Path(output)
+    _check_output(output, recipe, resume)
+    keras.utils.set_random_seed(recipe.seed)
+    tokenizer = _tokenizer(data, output, recipe, resume)
+    batches = TokenBatches(
+        data.train,
+        tokenizer,
+        recipe.tokens_per_batch,
+        max_length=recipe.max_length,
+        seed=recipe.seed,
+    )
+    report(batches.summary())
+    model = build_model(recipe, tokenizer)
+    compile_model(model, recipe)
+    report(f"{model.count_params():,} parameters, {recipe.epochs} epochs")
+    first = _restore(model, output) if resume else 0
+    validation = Translator(model, tokenizer, GreedySearch())
+    checkpoints = LastCheckpoints(output / CHECKPOINTS, keep=recipe.averaged)
+    model.fit(
+        batches,
+        initial_epoch=first,
+        epochs=recipe.epochs,
+        shuffle=False,  # the batches have an order of their own, which a resumed run repeats
+        verbose=0,
+        callbacks=[
+            _EpochOrder(batches),
+            TranslationScore(
+                validation.translate,
+                data.validation.sources,
+                data.validation.targets,
+                every=recipe.score_every,
+            ),
+            ProgressLine(batches.num_tokens),
+            _History(output / HISTORY_FILE),
+            checkpoints,
+        ],
+    )
+    average_checkpoints(model, checkpoints.paths())
+    search = BeamSearch(recipe.beam_width, recipe.length_penalty)
+    translator = Translator(model, tokenizer, search)
+    translator.save(output / TRANSLATOR, overwrite=True)
+    return translator
+
+
+def build_model(recipe, tokenizer):
+    """Returns the `Transformer` of a recipe for a tokenizer."""
+    return Transformer(
+        tokenizer.vocabulary_size,
+        recipe.num_layers,
+        recipe.model_dim,
+        recipe.num_heads,
+        recipe.intermediate_dim,
+        recipe.dropout,
+        normalize_first=recipe.normalize_first,
+        pad_id=tokenizer.pad_id,
+        start_id=tokenizer.start_id,
+        end_id=tokenizer.end_id,
+        seed=recipe.seed,
+    )
+
+
+def compile_model(model, recipe):
+    """Compiles the model with the paper's optimizer, schedule and loss (sections 5.3, 5.4)."""
+    schedule = NoamSchedule.with_peak(recipe.peak_rate, recipe.model_dim, recipe.warmup_steps)
+    # XLA would compile a step for each shape of batch, which on a CPU takes longer than it saves;
+    # TensorFlow's own graph takes every shape. JAX knows no other way, and torch runs eagerly.
+    on_tensorflow = keras.config.backend() == "tensorflow"
+    model.compile(
+        keras.optimizers.Adam(schedule, beta_1=0.9, beta_2=0.98, epsilon=1e-9),
+        SequenceCrossentropy(recipe.label_smoothing, pad_id=model.pad_id),
+        metrics=[TokenAccuracy(model.pad_id), Perplexity(model.pad_id)],
+        jit_compile=False if on_tensorflow else "auto",
+    )
+
+
+def _check_output(output, recipe, resume):
+    settings = output / SETTINGS_FILE
+    if not resume:
+        if output.exists() and (not output.is_dir() or any(output.iterdir())):
+            raise ValueError(
+                f"`output` must be a new or empty folder; {output} holds something already. "
+                "Choose another, or resume the run in it."
+            )
+        output.mkdir(parents=True, exist_ok=True)
+        settings.write_text(json.dumps(dataclasses.asdict(recipe), indent=2) + "\n")
+        return
+    if not settings.is_file() or not (output / TOKENIZER_FILE).is_file():
+        raise ValueError(
+            f"`output` must hold a run to resume; {output} has none. Start one without `resume`."
+        )
+    kept = json.loads(settings.read_text())
+    asked = dataclasses.asdict(recipe)
+    changed = [name for name in asked if name != "epochs" and asked[name] != kept.get(name)]
+    if changed:
+        differences = ", ".join(f"{name} {kept.get(name)!r}" for name in changed)
+        raise ValueError(
+            f"A run must be resumed with its own recipe, more epochs apart; {output} was begun "
+            f"with {differences}."
+        )
+
+
+def _tokenizer(data, output, recipe, resume):
+    if resume:
+        return SubwordTokenizer.load(output / TOKENIZER_FILE)
+    lines = [*data.train.sources, *data.train.targets]
+    tokenizer = SubwordTokenizer.train(lines, recipe.vocabulary_size)
+    tokenizer.save(output / TOKENIZER_FILE)
+    return tokenizer
+
+
+def _restore(model, output):
+    """Loads the last epoch's weights and optimizer state; returns how many epochs are done."""
+    paths = checkpoint_paths(output / CHECKPOINTS)
+    if not paths:
+        return 0
+    model.optimizer.build(model.trainable_variables)
+    model.load_weights(paths[-1])
+    return int(paths[-1].name.split("-")[1].split(".")[0])
+
+
+class _EpochOrder(keras.callbacks.Callback):
+    """Tells the batches which epoch's order to serve, so that a resumed run sees the same."""
+
+    def __init__(self, batches):
+        super().__init__()
+        self.batches = batches
+
+    def on_epoch_begin(self, epoch, logs=None):
+        self.batches.epoch = epoch
+
+
+class _History(keras.callbacks.Callback):
+    """Adds one line of JSON an epoch to a file."""
+
+    def __init__(self, path):
+        super().__init__()
+        self.path = path
+
+    def on_epoch_end(self, epoch, logs=None):
+        numbers = {name: float(value) for name, value in (logs or {}).items()}
+        with open(self.path, "a", encoding="utf-8") as file:
+            file.write(json.dumps({"epoch": epoch + 1, **numbers}) + "\n")
