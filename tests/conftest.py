@@ -1,6 +1,7 @@
 """The whole suite runs on the backend that KERAS_BACKEND names, one process a backend."""
 
 import os
+from functools import partial
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 os.environ.setdefault("CUDA_VISIBLE_DEVICES", "")
@@ -16,3 +17,46 @@ def seeded():
     keras.config.set_dtype_policy("float32")
     yield
     keras.config.set_dtype_policy("float32")
+
+
+@pytest.fixture
+def gradients():
+    """A function of (function of tensors, arrays, upstream) that returns (output, gradients).
+
+    The gradients are those of sum(output x upstream) by each of the arrays.
+    """
+    return {"tensorflow": _by_tensorflow, "jax": _by_jax, "torch": _by_torch}[
+        keras.config.backend()
+    ]
+
+
+def _by_tensorflow(function, arrays, upstream):
+    import tensorflow as tf
+
+    tensors = [tf.constant(array) for array in arrays]
+    with tf.GradientTape() as tape:
+        tape.watch(tensors)
+        output = function(*tensors)
+    found = tape.gradient(output, tensors, tf.constant(upstream))
+    return output.numpy(), [tf.convert_to_tensor(each).numpy() for each in found]
+
+
+def _by_jax(function, arrays, upstream):
+    import jax
+
+    # Tests compile much and run little.
+    @partial(jax.jit, compiler_options={"xla_backend_optimization_level": 0})
+    def both(*arrays):
+        output, pull_back = jax.vjp(function, *arrays)
+        return output, pull_back(upstream)
+
+    return both(*arrays)
+
+
+def _by_torch(function, arrays, upstream):
+    import torch
+
+    leaves = [torch.tensor(array, requires_grad=True) for array in arrays]
+    output = function(*leaves)
+    found = torch.autograd.grad(output, leaves, torch.tensor(upstream))
+    return output.detach().numpy(), [each.numpy() for each in found]

@@ -1,7 +1,7 @@
-"""What one call of attention asks of a mechanism: who may attend to whom, and what is added to the scores.
+"""What one call of attention asks of a mechanism: who sees whom, and what is added to the scores.
 
-Nothing here is a T x S matrix unless the caller passed one: a mechanism takes the block it works on with
-`visible_block` and `bias_block`, so that O(n) mechanisms stay O(n).
+Nothing here is a T x S matrix unless the caller passed one: a mechanism takes the block that it works
+on with `visible_block` and `bias_block`, so that O(n) mechanisms stay O(n).
 """
 
 from collections.abc import Callable
@@ -21,6 +21,11 @@ class AttentionRequest(NamedTuple):
         key_positions: int32 (B|1, S), or None for 0..S-1. A negative position marks an empty place.
         query_segments: int32 (B|1, T), or None: packed sentences see only their own segment.
         key_segments: int32 (B|1, S), or None.
+        window: int w, or None: a query sees keys less than w positions away (before it and, unless
+            causal, after it), and global tokens; a global token sees everything.
+        global_tokens: int g: the tokens at positions 0 .. g - 1 are global; read with a `window`.
+        global_mask: bool (B|1, T), True where a token of a self-attention is global, or None.
+        global_heads: query, key and value heads for what global tokens see, or None for the same.
         bias: float (B|1, N|1, T, S) added to the scaled scores, or None.
         position_bias: function of (query_positions (A, t), key_positions (A, s), *parameters) that
             returns float (A, N, t, s) to add to the scores, or None.
@@ -39,6 +44,10 @@ class AttentionRequest(NamedTuple):
     key_positions: Any = None
     query_segments: Any = None
     key_segments: Any = None
+    window: int | None = None
+    global_tokens: int = 0
+    global_mask: Any = None
+    global_heads: tuple | None = None
     bias: Any = None
     position_bias: Callable | None = None
     position_parameters: tuple = ()
@@ -57,11 +66,19 @@ def block_positions(positions, start, length):
 
 
 def slice_axis(tensor, axis, start, length):
-    """Returns `length` entries of one axis from `start`, which may be a traced integer."""
-    if isinstance(start, int) and start == 0 and tensor.shape[axis] == length:
+    """Returns `length` entries of one axis from `start`, which may be a traced integer.
+
+    An axis of length 1 is there to be broadcast and stays.
+    """
+    if tensor.shape[axis] == 1 or (
+        isinstance(start, int) and start == 0 and tensor.shape[axis] == length
+    ):
         return tensor
-    index = ops.add(ops.arange(length, dtype="int32"), start)
-    return ops.take(tensor, index, axis=axis)
+    if isinstance(start, int) and isinstance(length, int):
+        return tensor[(slice(None),) * axis + (slice(start, start + length),)]
+    starts = [start if each == axis else 0 for each in range(len(tensor.shape))]
+    shape = [*ops.shape(tensor)[:axis], length, *ops.shape(tensor)[axis + 1 :]]
+    return ops.slice(tensor, starts, shape)
 
 
 def visible_block(request, row_start, rows, column_start, columns):
@@ -76,11 +93,8 @@ def visible_block(request, row_start, rows, column_start, columns):
     if request.key_positions is not None:
         key_positions = block_positions(request.key_positions, column_start, columns)
         parts.append(ops.greater_equal(key_positions, 0)[:, None, None, :])
-    if request.causal:
-        query_positions = block_positions(request.query_positions, row_start, rows)
-        key_positions = block_positions(request.key_positions, column_start, columns)
-        earlier = ops.less_equal(key_positions[:, None, :], query_positions[:, :, None])
-        parts.append(earlier[:, None])
+    if request.causal or request.window is not None:
+        parts.append(_near_block(request, row_start, rows, column_start, columns)[:, None])
     if request.query_segments is not None:
         query_segments = slice_axis(request.query_segments, 1, row_start, rows)
         key_segments = slice_axis(request.key_segments, 1, column_start, columns)
@@ -95,6 +109,36 @@ def visible_block(request, row_start, rows, column_start, columns):
     for part in parts[1:]:
         visible = ops.logical_and(visible, part)
     return visible
+
+
+def _near_block(request, row_start, rows, column_start, columns):
+    """Returns bool (A, rows, columns): which keys the causal mask and the window leave."""
+    query_positions = block_positions(request.query_positions, row_start, rows)
+    key_positions = block_positions(request.key_positions, column_start, columns)
+    distance = ops.subtract(query_positions[:, :, None], key_positions[:, None, :])
+    if request.window is None:
+        return ops.greater_equal(distance, 0)
+    near = ops.less(distance, request.window)
+    if not request.causal:
+        near = ops.logical_and(near, ops.greater(distance, -request.window))
+    query_global = is_global(request, request.query_positions, row_start, rows)
+    key_global = is_global(request, request.key_positions, column_start, columns)
+    if query_global is not None:
+        either = ops.logical_or(query_global[:, :, None], key_global[:, None, :])
+        near = ops.logical_or(near, either)
+    return ops.logical_and(near, ops.greater_equal(distance, 0)) if request.causal else near
+
+
+def is_global(request, positions, start, length):
+    """Returns bool (A, length): which tokens of a block are global, or None if none can be."""
+    if request.global_mask is not None:
+        return slice_axis(request.global_mask, 1, start, length)
+    if not request.global_tokens:
+        return None
+    positions = block_positions(positions, start, length)
+    return ops.logical_and(
+        ops.greater_equal(positions, 0), ops.less(positions, request.global_tokens)
+    )
 
 
 def bias_block(request, row_start, rows, column_start, columns):

@@ -1,0 +1,48 @@
+"""Exact attention in memory that grows with the length, not with its square."""
+
+import keras
+
+from keras_transformer.layers.attention_mechanism import Attended, AttentionMechanism
+from keras_transformer.ops.blockwise_attention import blockwise_attention
+
+
+@keras.saving.register_keras_serializable(package="keras_transformer")
+class BlockwiseAttention(AttentionMechanism):
+    """Exact attention, one block of the scores at a time: O(n) memory, forward and backward.
+
+        softmax(Q K^T scale + bias) V, the softmax summed up over blocks of keys
+
+    The backward pass makes each block again instead of keeping it. Masks, biases, causal and cross-
+    attention, grouped heads, dropout and a soft cap give what `DenseAttention` gives (dropout: the same
+    distribution); blocks that nobody may see are not visited. It returns no attention scores.
+
+    Args:
+        block_size: int, the longest block of queries or keys; memory grows with its square, and small
+            blocks are slow.
+
+    Raises:
+        ValueError: if `block_size` is not a positive integer.
+
+    >>> attention = MultiHeadAttention(num_heads=2, key_dim=8, mechanism=BlockwiseAttention(256))
+
+    Reference: Rabe and Staats 2021; Dao et al. 2022 (FlashAttention), section 3.1 and appendix B.
+    """
+
+    def __init__(self, block_size=512, **kwargs):
+        super().__init__(**kwargs)
+        if not isinstance(block_size, int) or block_size < 1:
+            raise ValueError(
+                f"`block_size` must be a positive integer; got {block_size!r}. Take 512 if unsure."
+            )
+        self.block_size = block_size
+
+    def attend(self, query, key, value, request):
+        return Attended(blockwise_attention(query, key, value, request, self.block_size))
+
+    def refusal(self, request):
+        if request.return_scores:
+            return 'blockwise attention keeps no attention scores; mechanism="dense" returns them'
+        return super().refusal(request)
+
+    def get_config(self):
+        return {**super().get_config(), "block_size": self.block_size}
