@@ -8,12 +8,14 @@ from keras_transformer.text.datasets import (
     multi30k,
     translation_data,
 )
+from keras_transformer.text.keras_hub_tokenizer import KerasHubTokenizer
 from keras_transformer.text.parallel_corpus import ParallelCorpus
 from keras_transformer.text.subword_tokenizer import SubwordTokenizer
 from keras_transformer.text.token_batches import TokenBatches
 
 __all__ = [
     "CaptionGrammar",
+    "KerasHubTokenizer",
     "ParallelCorpus",
     "SubwordTokenizer",
     "TokenBatches",
