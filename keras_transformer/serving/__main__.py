@@ -1,0 +1,21 @@
+"""`python -m keras_transformer.serving TRANSLATOR SAVEDMODEL`: exports a saved translator.
+
+How a translator on JAX or PyTorch is exported: in a process of its own, whose Keras runs on
+TensorFlow (`KERAS_BACKEND=tensorflow`).
+"""
+
+import argparse
+
+from keras_transformer.translator import Translator
+
+
+def main():
+    parser = argparse.ArgumentParser(prog="python -m keras_transformer.serving")
+    parser.add_argument("translator", help="folder that Translator.save wrote")
+    parser.add_argument("saved_model", help="folder to be written")
+    arguments = parser.parse_args()
+    Translator.load(arguments.translator).export(arguments.saved_model)
+
+
+if __name__ == "__main__":
+    main()
