@@ -58,6 +58,11 @@ def serialized(option):
     return option
 
 
+def deserialized(option):
+    """Returns the layer of a config, and anything else as it is."""
+    return keras.saving.deserialize_keras_object(option) if isinstance(option, dict) else option
+
+
 def own_copy(position):
     """Returns a position scheme or encoding of the same settings with weights of its own."""
     if not isinstance(position, keras.layers.Layer):
@@ -114,11 +119,22 @@ class Stack:
 
         Positions int32 (B, T) are handed on only where a scheme reads them inside attention.
         """
-        if self.scheme is not None:
-            asked["positions"] = positions
+        asked |= self._positions(positions)
         for block in self.blocks:
             hidden = block(hidden, **asked)
         return self.finish(hidden)
+
+    def attention_weights(self, hidden, positions, **asked):
+        """Returns what a call returns, and for each block a list of its attention weights."""
+        asked |= self._positions(positions)
+        weights = []
+        for block in self.blocks:
+            hidden, *of_block = block(hidden, return_attention_scores=True, **asked)
+            weights.append(of_block)
+        return self.finish(hidden), weights
+
+    def _positions(self, positions):
+        return {} if self.scheme is None else {"positions": positions}
 
     def finish(self, hidden):
         """The normalization at the end of a pre-norm stack."""
@@ -160,7 +176,7 @@ def step_positions(tokens, seen, pad_id):
     Returns:
         (positions int32 (R, T), -1 on padding; seen int32 (R,))
     """
-    real = ops.ones_like(tokens)
+    real = ops.ones_like(tokens, dtype="int32")
     if pad_id is not None:
         real = ops.cast(started(tokens, pad_id, seen), "int32")
     counted = ops.cumsum(real, axis=1) + seen[:, None]
