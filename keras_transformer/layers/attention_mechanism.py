@@ -4,23 +4,30 @@ from typing import Any, NamedTuple
 
 import keras
 
-from keras_transformer.ops import backend
-from keras_transformer.ops.attention import dense_attention, fused_dense_attention
+from keras_transformer.layers.key_value_cache import KeyValueCache
+from keras_transformer.layers.shared_layer import SharedLayer
 
 
 class Attended(NamedTuple):
-    """What a mechanism returns: output (B, T, N, W), and weights (B, N, T, S) where asked, else None."""
+    """What a mechanism returns: output (B, T, N, W), and weights (B, N, T, S) where asked."""
 
     output: Any
     weights: Any = None
 
 
-class AttentionMechanism(keras.layers.Layer):
+class AttentionMechanism(SharedLayer):
     """The contract of a mechanism, passed to `MultiHeadAttention(mechanism=...)`.
 
-    A mechanism overrides `attend`, and `refusal` where there is something that it cannot do. It may
+    A mechanism overrides `attend`, and `refusal` where there is something that it cannot do;
+    `empty_cache` and `step` if it remembers past tokens otherwise than as keys and values. It may
     own weights: `build((B, T, N, H))` gets the shape of the queries.
+
+    Attributes:
+        global_projections: whether global tokens look through projections of their own, which then
+            arrive as `request.global_heads`.
     """
+
+    global_projections = False
 
     def build(self, query_shape):
         self.built = True
@@ -31,74 +38,56 @@ class AttentionMechanism(keras.layers.Layer):
 
     def refusal(self, request):
         """Returns why this mechanism cannot do what is asked, and which can; None if it can."""
+        if request.global_mask is not None:
+            return "a global mask is read by `SlidingWindowAttention` only; pass one as `mechanism`"
         return None
 
+    def empty_cache(self, rows, length, num_heads, key_dim, value_dim, dtype):
+        """Returns what `step` starts from: nested tensors with a leading axis of `rows`."""
+        return KeyValueCache.empty(rows, length, num_heads, key_dim, value_dim, dtype)
 
-@keras.saving.register_keras_serializable(package="keras_transformer")
-class DenseAttention(AttentionMechanism):
-    """Exact attention that holds all T x S scores: does everything, at O(T S) memory."""
+    def step(self, query, key, value, cache, index, request):
+        """Causal self-attention of T new tokens over all tokens so far.
 
-    def attend(self, query, key, value, request):
-        output, weights = dense_attention(query, key, value, request)
-        return Attended(output, weights if request.return_scores else None)
+        Args:
+            query: (R, T, N, H). key: (R, T, M, H). value: (R, T, M, W).
+            cache: what `empty_cache` or the last `step` returned. index: int32 scalar, tokens in it.
+            request: `AttentionRequest`, causal, with the `query_positions` (R, T) of the new tokens.
 
-
-@keras.saving.register_keras_serializable(package="keras_transformer")
-class FusedAttention(AttentionMechanism):
-    """Exact attention by the backend's own kernel (PyTorch's scaled_dot_product_attention,
-    `jax.nn.dot_product_attention`), which holds no matrix of scores."""
-
-    def attend(self, query, key, value, request):
-        return Attended(fused_dense_attention(query, key, value, request))
-
-    def refusal(self, request):
-        if keras.config.backend() == "tensorflow":
-            return 'TensorFlow has no fused attention; take mechanism="blockwise" or "auto"'
-        asked = [
-            name
-            for name, is_asked in (
-                ("attention scores", request.return_scores),
-                ("attention dropout", request.dropout > 0),
-                ("a logit soft cap", request.logit_soft_cap is not None),
-            )
-            if is_asked
-        ]
-        if asked:
-            return f'the fused kernel cannot do {" and ".join(asked)}; mechanism="dense" can'
-        return None
+        Returns:
+            (`Attended`, cache with the new tokens).
+        """
+        cache = cache.update(key, value, request.query_positions, index)
+        request = request._replace(key_positions=cache.positions)
+        return self.attend(query, cache.key, cache.value, request), cache
 
 
-@keras.saving.register_keras_serializable(package="keras_transformer")
-class AutoAttention(AttentionMechanism):
-    """Takes the fused kernel where the backend has one that can do what is asked, else the dense way."""
+def mechanism_names():
+    """Returns the mechanisms that have a name, by name."""
+    # They build on this module, so that it cannot import them at its head.
+    from keras_transformer.layers.auto_attention import AutoAttention
+    from keras_transformer.layers.blockwise_attention import BlockwiseAttention
+    from keras_transformer.layers.dense_attention import DenseAttention
+    from keras_transformer.layers.fused_attention import FusedAttention
 
-    def __init__(self, **kwargs):
-        super().__init__(**kwargs)
-        self.dense = DenseAttention()
-        self.fused = FusedAttention()
-
-    def choose(self, request):
-        """Returns the mechanism that a call with this request runs on."""
-        if backend.has_fused_attention() and self.fused.refusal(request) is None:
-            return self.fused
-        return self.dense
-
-    def attend(self, query, key, value, request):
-        return self.choose(request).attend(query, key, value, request)
-
-
-_BY_NAME = {"auto": AutoAttention, "dense": DenseAttention, "fused": FusedAttention}
+    return {
+        "auto": AutoAttention,
+        "blockwise": BlockwiseAttention,
+        "dense": DenseAttention,
+        "fused": FusedAttention,
+    }
 
 
 def get_mechanism(identifier):
-    """Returns the mechanism of that name ("auto", "dense", "fused"), config, or object."""
-    if isinstance(identifier, str) and identifier in _BY_NAME:
-        return _BY_NAME[identifier]()
+    """Returns the mechanism of that name ("auto", "dense", ...), of that config, or the object."""
+    names = mechanism_names()
+    if isinstance(identifier, str) and identifier in names:
+        return names[identifier]()
     if isinstance(identifier, dict):
         identifier = keras.saving.deserialize_keras_object(identifier)
     if isinstance(identifier, AttentionMechanism):
         return identifier
     raise ValueError(
-        f"`mechanism` must be one of {sorted(_BY_NAME)} or an `AttentionMechanism`; "
+        f"`mechanism` must be one of {sorted(names)} or an `AttentionMechanism`; "
         f'got {identifier!r}. Take "auto" if unsure.'
     )

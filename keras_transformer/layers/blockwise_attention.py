@@ -3,6 +3,7 @@
 import keras
 
 from keras_transformer.layers.attention_mechanism import Attended, AttentionMechanism
+from keras_transformer.ops.attention import dense_attention
 from keras_transformer.ops.blockwise_attention import blockwise_attention
 
 
@@ -37,6 +38,8 @@ class BlockwiseAttention(AttentionMechanism):
         self.block_size = block_size
 
     def attend(self, query, key, value, request):
+        if few_scores(query, key, self.block_size):
+            return Attended(dense_attention(query, key, value, request)[0])
         return Attended(blockwise_attention(query, key, value, request, self.block_size))
 
     def refusal(self, request):
@@ -46,3 +49,9 @@ class BlockwiseAttention(AttentionMechanism):
 
     def get_config(self):
         return {**super().get_config(), "block_size": self.block_size}
+
+
+def few_scores(query, key, block_size):
+    """Returns whether all scores together are no more than one block: short texts, decoding."""
+    rows, columns = query.shape[1], key.shape[1]
+    return rows is not None and columns is not None and rows * columns <= block_size**2

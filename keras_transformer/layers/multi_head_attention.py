@@ -1,11 +1,18 @@
 """Multi-head attention (section 3.2.2)."""
 
 import keras
-import numpy as np
 from keras import ops
 
+from keras_transformer.arguments import (
+    check_above_zero,
+    check_positive,
+    check_positive_or_none,
+    check_rates,
+)
 from keras_transformer.layers.attention_mechanism import get_mechanism
-from keras_transformer.layers.key_value_cache import KeyValueCache
+from keras_transformer.layers.head_projection import project_heads
+from keras_transformer.layers.position_scheme import get_position_scheme
+from keras_transformer.ops.attention_axes import both_masks, four_axes, mask_axes, two_axes
 from keras_transformer.ops.attention_request import AttentionRequest
 from keras_transformer.ops.backend import get_keras_mask
 from keras_transformer.ops.positions import counted_positions
@@ -18,11 +25,11 @@ class MultiHeadAttention(keras.layers.Layer):
         MultiHead(Q, K, V) = Concat(head_1, ..., head_N) W_O
         head_i = softmax((Q W_Qi) (K W_Ki)^T / sqrt(key_dim)) (V W_Vi)
 
-    The same call, mask meaning (True = may attend), weights and numbers as Keras's layer. Beyond it:
-    an additive `bias`, grouped key/value heads, position schemes, mechanisms, packed sentences, a
+    The same call, mask meaning (True = may attend), weights and numbers as Keras's. Beyond it: an
+    additive `bias`, grouped key/value heads, position schemes, mechanisms, packed sentences, a
     key/value cache; no path loses a mask, and a row that may attend to nothing gives zeros.
 
-    Letters: B batch, T query length, S key length, N heads, M key/value heads, H key width, D model.
+    Letters: B batch, T queries, S keys, N heads, M key/value heads, H key width, D model width.
 
     Args:
         num_heads: int, N.
@@ -84,15 +91,19 @@ class MultiHeadAttention(keras.layers.Layer):
         **kwargs,
     ):
         super().__init__(**kwargs)
-        _require_positive(num_heads=num_heads, key_dim=key_dim, value_dim=value_dim)
-        _require_positive(num_key_value_heads=num_key_value_heads, output_shape=output_shape)
+        check_positive(num_heads=num_heads, key_dim=key_dim)
+        check_positive_or_none(value_dim=value_dim, output_shape=output_shape)
+        check_positive_or_none(num_key_value_heads=num_key_value_heads)
+        check_rates(dropout=dropout)
+        if scale is not None:
+            check_above_zero(scale=scale)
+        if logit_soft_cap is not None:
+            check_above_zero(logit_soft_cap=logit_soft_cap)
         if num_heads % (num_key_value_heads or num_heads):
             raise ValueError(
                 f"`num_key_value_heads` must divide `num_heads`; got {num_key_value_heads} for "
                 f"{num_heads} heads. Take a divisor of {num_heads}."
             )
-        if not 0 <= dropout < 1:
-            raise ValueError(f"`dropout` must be in [0, 1); got {dropout!r}. Take 0 for none.")
         self.supports_masking = True
         self.num_heads = num_heads
         self.key_dim = key_dim
@@ -101,7 +112,7 @@ class MultiHeadAttention(keras.layers.Layer):
         self.use_bias = use_bias
         self.output_shape = output_shape
         self.num_key_value_heads = num_key_value_heads or num_heads
-        self.position = _deserialized(position)
+        self.position = get_position_scheme(position)
         self.mechanism = get_mechanism(mechanism)
         self.scale = key_dim**-0.5 if scale is None else scale
         self.logit_soft_cap = logit_soft_cap
@@ -164,21 +175,26 @@ class MultiHeadAttention(keras.layers.Layer):
         query_segments=None,
         key_segments=None,
     ):
+        if (query_segments is None) != (key_segments is None):
+            raise ValueError(
+                "`query_segments` and `key_segments` must be given both or neither; got only one. "
+                "Pass the other: the number of each token's sentence."
+            )
         key = value if key is None else key
         query_mask = _implicit_mask(query, query_mask)
-        key_mask = _both(
+        key_mask = both_masks(
             _implicit_mask(value, value_mask),
             None if key is value and key_mask is None else _implicit_mask(key, key_mask),
         )
         request = self._request(
             causal=use_causal_mask,
             key_mask=key_mask,
-            attention_mask=_mask_axes(attention_mask),
-            query_positions=_two_axes(query_positions),
-            key_positions=_two_axes(key_positions),
-            query_segments=_two_axes(query_segments),
-            key_segments=_two_axes(key_segments),
-            bias=None if bias is None else _four_axes("bias", bias),
+            attention_mask=mask_axes(attention_mask),
+            query_positions=two_axes(query_positions),
+            key_positions=two_axes(key_positions),
+            query_segments=two_axes(query_segments),
+            key_segments=two_axes(key_segments),
+            bias=None if bias is None else four_axes("bias", bias),
             dropout=self.dropout if training else 0.0,
             return_scores=return_attention_scores,
         )
@@ -224,9 +240,7 @@ class MultiHeadAttention(keras.layers.Layer):
         if query_mask is None:
             return attended
         rows = ops.cast(query_mask, "bool")
-        output = ops.where(
-            rows[:, :, None, None], attended.output, ops.zeros_like(attended.output)
-        )
+        output = ops.where(rows[:, :, None, None], attended.output, ops.zeros_like(attended.output))
         weights = attended.weights
         if weights is not None:
             weights = ops.where(rows[:, None, :, None], weights, ops.zeros_like(weights))
@@ -234,15 +248,14 @@ class MultiHeadAttention(keras.layers.Layer):
 
     def empty_cache(self, rows, length):
         """Returns the cache for `rows` hypotheses of up to `length` tokens."""
-        return KeyValueCache.empty(
-            rows, length, self.num_key_value_heads, self.key_dim, self.value_dim, self.compute_dtype
-        )
+        widths = self.num_key_value_heads, self.key_dim, self.value_dim
+        return self.mechanism.empty_cache(rows, length, *widths, self.compute_dtype)
 
     def step(self, inputs, cache, index, positions):
         """Causal self-attention of T new tokens over all tokens so far.
 
         Args:
-            inputs: (R, T, D). cache: `KeyValueCache`. index: int32 scalar, tokens in the cache.
+            inputs: (R, T, D). cache: of `empty_cache`. index: int32 scalar, tokens in the cache.
             positions: int32 (R, T), absolute positions of the new tokens, -1 on padding.
 
         Returns:
@@ -250,19 +263,16 @@ class MultiHeadAttention(keras.layers.Layer):
         """
         query, key, value = self._project(inputs, inputs, inputs)
         query, key = self._rotate(query, positions), self._rotate(key, positions)
-        cache = cache.update(key, value, positions, index)
-        request = self._request(
-            causal=True, query_positions=positions, key_positions=cache.positions
-        )
-        attended = self._attend(query, cache.key, cache.value, request)
+        request = self._request(causal=True, query_positions=positions)
+        attended, cache = self.mechanism.step(query, key, value, cache, index, request)
         return self.output_dense(attended.output), cache
 
     def remember(self, context):
-        """Returns (keys (B, S, M, H), values (B, S, M, W)) of a context that decoding reads often."""
+        """Returns keys (B, S, M, H) and values (B, S, M, W) of a context that is read often."""
         return tuple(project_heads(context, (self.key_dense, self.value_dense)))
 
     def recall(self, query, memory, key_mask=None):
-        """Attends over what `remember` returned, kept once a sentence and read by all its hypotheses.
+        """Attends over what `remember` returned: once a sentence, for all its hypotheses.
 
         Args:
             query: (R, T, D), R = B K, the hypotheses of a sentence adjacent.
@@ -277,18 +287,28 @@ class MultiHeadAttention(keras.layers.Layer):
         # K hypotheses of T queries are K T queries of one sentence.
         together = ops.reshape(heads, (ops.shape(key)[0], -1, self.num_heads, self.key_dim))
         attended = self._attend(together, key, value, self._request(key_mask=key_mask))
-        output = ops.reshape(
-            attended.output, (shape[0], shape[1], self.num_heads, self.value_dim)
-        )
+        output = ops.reshape(attended.output, (shape[0], shape[1], self.num_heads, self.value_dim))
         return self.output_dense(output)
 
     def compute_output_shape(self, query_shape, value_shape, key_shape=None):
         return (*query_shape[:-1], self.output_shape or query_shape[-1])
 
-    def compute_output_spec(self, query, value, key=None, **asked):
+    def compute_output_spec(
+        self,
+        query,
+        value,
+        key=None,
+        query_mask=None,
+        value_mask=None,
+        key_mask=None,
+        attention_mask=None,
+        return_attention_scores=False,
+        *_,
+        **__,
+    ):
         shape = self.compute_output_shape(query.shape, value.shape)
         outputs = keras.KerasTensor(shape, dtype=self.compute_dtype)
-        if not asked.get("return_attention_scores"):
+        if not return_attention_scores:
             return outputs
         scores = (query.shape[0], self.num_heads, query.shape[1], value.shape[1])
         return outputs, keras.KerasTensor(scores, dtype=self.compute_dtype)
@@ -313,37 +333,6 @@ class MultiHeadAttention(keras.layers.Layer):
         }
 
 
-def project_heads(inputs, denses):
-    """Applies several projections to the same inputs as one matrix product.
-
-    Args:
-        inputs: (B, T, D). denses: `EinsumDense` layers "btd,dnh->btnh".
-
-    Returns:
-        List of (B, T, n, h), one a layer. Quantized layers project by themselves.
-    """
-    if any(dense.quantization_mode is not None for dense in denses):
-        return [dense(inputs) for dense in denses]
-    width, dtype = inputs.shape[-1], denses[0].compute_dtype
-    kernels = [ops.reshape(dense.kernel, (width, -1)) for dense in denses]
-    products = ops.matmul(ops.cast(inputs, dtype), ops.cast(ops.concatenate(kernels, 1), dtype))
-    if denses[0].bias is not None:
-        biases = ops.concatenate([ops.reshape(dense.bias, (-1,)) for dense in denses], 0)
-        products = ops.add(products, ops.cast(biases, dtype))
-    shape = ops.shape(inputs)
-    ends = np.cumsum([kernel.shape[1] for kernel in kernels])[:-1]
-    return [
-        ops.reshape(heads, (shape[0], shape[1], *dense.kernel.shape[1:]))
-        for heads, dense in zip(ops.split(products, ends.tolist(), axis=-1), denses, strict=True)
-    ]
-
-
-def _require_positive(**arguments):
-    for name, value in arguments.items():
-        if value is not None and (not isinstance(value, int) or value < 1):
-            raise ValueError(f"`{name}` must be a positive integer; got {value!r}. Pass 1 or more.")
-
-
 def _require_rank_three(**shapes):
     for name, shape in shapes.items():
         if len(shape) != 3:
@@ -353,46 +342,6 @@ def _require_rank_three(**shapes):
             )
 
 
-def _deserialized(identifier):
-    if isinstance(identifier, dict):
-        return keras.saving.deserialize_keras_object(identifier)
-    return identifier
-
-
 def _implicit_mask(tensor, mask):
     """Returns the mask that was passed, else the one that Keras carries with the tensor."""
     return get_keras_mask(tensor) if mask is None else mask
-
-
-def _both(mask, other):
-    masks = [ops.cast(each, "bool") for each in (mask, other) if each is not None]
-    if len(masks) == 2:
-        return ops.logical_and(*masks)
-    return masks[0] if masks else None
-
-
-def _two_axes(positions):
-    """Returns int32 (B|1, T) from (T,) or (B, T)."""
-    if positions is None:
-        return None
-    positions = ops.cast(positions, "int32")
-    return ops.expand_dims(positions, 0) if len(positions.shape) == 1 else positions
-
-
-def _mask_axes(mask):
-    """Returns bool (B|1, N|1, T, S) from (T, S), (B, T, S) or (B, N, T, S): three axes as in Keras."""
-    if mask is None:
-        return None
-    mask = ops.cast(mask, "bool")
-    return mask[:, None] if len(mask.shape) == 3 else _four_axes("attention_mask", mask)
-
-
-def _four_axes(name, tensor):
-    """Returns (B|1, N|1, T, S) by adding axes in front."""
-    rank = len(tensor.shape)
-    if rank not in (2, 3, 4):
-        raise ValueError(
-            f"`{name}` must have 2, 3 or 4 axes, the last two (query length, key length); got shape "
-            f"{tuple(tensor.shape)}. Reshape it."
-        )
-    return ops.expand_dims(tensor, list(range(4 - rank))) if rank < 4 else tensor

@@ -1,0 +1,20 @@
+"""Exact attention with the whole matrix of scores."""
+
+import keras
+
+from keras_transformer.layers.attention_mechanism import Attended, AttentionMechanism
+from keras_transformer.ops.attention import dense_attention
+
+
+@keras.saving.register_keras_serializable(package="keras_transformer")
+class DenseAttention(AttentionMechanism):
+    """Exact attention that holds all T x S scores: does everything, in O(T S) memory.
+
+    >>> attention = MultiHeadAttention(num_heads=2, key_dim=8, mechanism="dense")
+
+    Reference: Vaswani et al. 2017, section 3.2.1.
+    """
+
+    def attend(self, query, key, value, request):
+        output, weights = dense_attention(query, key, value, request)
+        return Attended(output, weights if request.return_scores else None)
