@@ -309,19 +309,22 @@ def fused_attention(query, key, value, mask, bias, scale, is_causal):
     """Attention by the backend's own fused operation.
 
     Args:
-        query: (B, T, N, H); key and value: (B, S, M, H), M divides N.
+        query: (B, T, N, H); key: (B, S, M, H); value: (B, S, M, W); M divides N.
         mask: bool (B|1, N|1, T|1, S) or None, no row empty; bias: like it, float, or None.
         scale: float, multiplies the scores; is_causal: whether query i sees keys 0..i only.
 
     Returns:
-        (B, T, N, H)
+        (B, T, N, W)
     """
     if keras.config.backend() == "jax":
         import jax
 
-        return jax.nn.dot_product_attention(
+        width = value.shape[-1]
+        query, key, value = _widened(query, key, value)
+        output = jax.nn.dot_product_attention(
             query, key, value, bias=bias, mask=mask, scale=scale, is_causal=is_causal
         )
+        return output[..., :width]
     import torch
 
     if is_causal and (mask is not None or bias is not None):
@@ -341,3 +344,18 @@ def fused_attention(query, key, value, mask, bias, scale, is_causal):
         enable_gqa=query.shape[2] != key.shape[2],
     )
     return ops.transpose(output, (0, 2, 1, 3))
+
+
+def _widened(*tensors):
+    """Returns the tensors with zeros at the end of the last axis, so that all are as wide.
+
+    JAX's kernel takes one width alone. Zeros change no product, and in the values only columns of
+    zeros come out.
+    """
+    widest = max(tensor.shape[-1] for tensor in tensors)
+    return [
+        ops.pad(tensor, [(0, 0)] * 3 + [(0, widest - tensor.shape[-1])])
+        if tensor.shape[-1] < widest
+        else tensor
+        for tensor in tensors
+    ]
