@@ -12,7 +12,9 @@ from keras_transformer.layers.fused_attention import FusedAttention
 from keras_transformer.layers.learned_position_encoding import LearnedPositionEncoding
 from keras_transformer.layers.multi_head_attention import MultiHeadAttention
 from keras_transformer.layers.position_scheme import PositionScheme
+from keras_transformer.layers.random_feature_attention import RandomFeatureAttention
 from keras_transformer.layers.relative_position_bias import RelativePositionBias
 from keras_transformer.layers.rotary_position import RotaryPosition
 from keras_transformer.layers.sinusoidal_position_encoding import SinusoidalPositionEncoding
+from keras_transformer.layers.sliding_window_attention import SlidingWindowAttention
 from keras_transformer.layers.token_embedding import TokenEmbedding

@@ -17,6 +17,12 @@ from keras_transformer.ops.attention_request import AttentionRequest
 from keras_transformer.ops.backend import get_keras_mask
 from keras_transformer.ops.positions import counted_positions
 
+QUERY_KEY_NORMS = {
+    None: None,
+    "rms": keras.layers.RMSNormalization,
+    "layer": keras.layers.LayerNormalization,
+}
+
 
 @keras.saving.register_keras_serializable(package="keras_transformer")
 class MultiHeadAttention(keras.layers.Layer):
@@ -41,9 +47,11 @@ class MultiHeadAttention(keras.layers.Layer):
         num_key_value_heads: int, M, divides N: each key/value head serves N / M query heads
             (grouped-query attention; 1 is multi-query). N by default.
         position: `PositionScheme` that acts inside attention (rotary, ALiBi, relative), or None.
-        mechanism: "auto", "dense", "fused" or an `AttentionMechanism`.
+        mechanism: "auto", "dense", "fused", "blockwise" or an `AttentionMechanism`.
         scale: float that multiplies the scores; 1 / sqrt(key_dim) by default (section 3.2.1).
         logit_soft_cap: float c > 0: scores become c tanh(scores / c); None for none.
+        query_key_norm: None, "rms" or "layer": each head's query and key is normalized over its
+            width, with a learned gain, before it is turned by position.
         kernel_initializer: of the four projections.
         bias_initializer: of their biases.
         seed: int, for the dropout.
@@ -60,6 +68,8 @@ class MultiHeadAttention(keras.layers.Layer):
         query_positions, key_positions: int (T,) or (B, T), absolute positions; 0, 1, ... by
             default. A negative key position marks padding.
         query_segments, key_segments: int (B, T): packed sentences; each sees only its own number.
+        global_mask: bool (B, T), True where a token of a self-attention sees all and is seen by all;
+            read by `SlidingWindowAttention`.
 
     Raises:
         ValueError: if an argument is outside its rule, or the mechanism cannot do what is asked.
@@ -85,6 +95,7 @@ class MultiHeadAttention(keras.layers.Layer):
         mechanism="auto",
         scale=None,
         logit_soft_cap=None,
+        query_key_norm=None,
         kernel_initializer="glorot_uniform",
         bias_initializer="zeros",
         seed=None,
@@ -104,6 +115,11 @@ class MultiHeadAttention(keras.layers.Layer):
                 f"`num_key_value_heads` must divide `num_heads`; got {num_key_value_heads} for "
                 f"{num_heads} heads. Take a divisor of {num_heads}."
             )
+        if query_key_norm not in QUERY_KEY_NORMS:
+            raise ValueError(
+                f"`query_key_norm` must be one of {tuple(QUERY_KEY_NORMS)}; got {query_key_norm!r}. "
+                "None leaves queries and keys as they are."
+            )
         self.supports_masking = True
         self.num_heads = num_heads
         self.key_dim = key_dim
@@ -116,6 +132,7 @@ class MultiHeadAttention(keras.layers.Layer):
         self.mechanism = get_mechanism(mechanism)
         self.scale = key_dim**-0.5 if scale is None else scale
         self.logit_soft_cap = logit_soft_cap
+        self.query_key_norm = query_key_norm
         self.kernel_initializer = keras.initializers.get(kernel_initializer)
         self.bias_initializer = keras.initializers.get(bias_initializer)
         self.seed = seed
@@ -133,7 +150,18 @@ class MultiHeadAttention(keras.layers.Layer):
         self.key_dense.build(key_shape or value_shape)
         self.value_dense.build(value_shape)
         self.output_dense.build((*query_shape[:-1], heads, self.value_dim))
+        if self.mechanism.global_projections:
+            self.global_denses = [
+                self._heads_dense("global_query", heads, self.key_dim),
+                self._heads_dense("global_key", groups, self.key_dim),
+                self._heads_dense("global_value", groups, self.value_dim),
+            ]
+            for dense in self.global_denses:
+                dense.build(query_shape)
         heads_shape = (*query_shape[:-1], heads, self.key_dim)
+        if self.query_key_norm is not None:
+            self.query_norm = self._head_norm("query_norm", heads_shape)
+            self.key_norm = self._head_norm("key_norm", (*query_shape[:-1], groups, self.key_dim))
         for part in (self.position, self.mechanism):
             if part is not None and not part.built:
                 part.build(heads_shape)
@@ -157,6 +185,13 @@ class MultiHeadAttention(keras.layers.Layer):
         dense.supports_masking = True
         return dense
 
+    def _head_norm(self, name, heads_shape):
+        norm = QUERY_KEY_NORMS[self.query_key_norm](
+            epsilon=1e-6, dtype=self.dtype_policy, name=name
+        )
+        norm.build(heads_shape)
+        return norm
+
     def call(
         self,
         query,
@@ -174,6 +209,7 @@ class MultiHeadAttention(keras.layers.Layer):
         key_positions=None,
         query_segments=None,
         key_segments=None,
+        global_mask=None,
     ):
         if (query_segments is None) != (key_segments is None):
             raise ValueError(
@@ -194,13 +230,19 @@ class MultiHeadAttention(keras.layers.Layer):
             key_positions=two_axes(key_positions),
             query_segments=two_axes(query_segments),
             key_segments=two_axes(key_segments),
+            global_mask=None if global_mask is None else ops.cast(global_mask, "bool"),
             bias=None if bias is None else four_axes("bias", bias),
             dropout=self.dropout if training else 0.0,
             return_scores=return_attention_scores,
         )
-        query_heads, key_heads, value_heads = self._project(query, key, value)
-        query_heads = self._rotate(query_heads, request.query_positions)
-        key_heads = self._rotate(key_heads, request.key_positions)
+        if self.mechanism.global_projections:
+            projected = [
+                dense(each)
+                for dense, each in zip(self.global_denses, (query, key, value), strict=True)
+            ]
+            request = request._replace(global_heads=self._placed(*projected, request))
+        projected = self._project(query, key, value)
+        query_heads, key_heads, value_heads = self._placed(*projected, request)
         attended = self._attend(query_heads, key_heads, value_heads, request, query_mask)
         outputs = self.output_dense(attended.output)
         return (outputs, attended.weights) if return_attention_scores else outputs
@@ -211,7 +253,17 @@ class MultiHeadAttention(keras.layers.Layer):
             return self.query_dense(query), self.key_dense(key), self.value_dense(value)
         if query is value:
             return project_heads(value, (self.query_dense, self.key_dense, self.value_dense))
-        return self.query_dense(query), *self.remember(value)
+        return self.query_dense(query), *project_heads(value, (self.key_dense, self.value_dense))
+
+    def _placed(self, query, key, value, request):
+        """Returns the heads with queries and keys normalized and turned by their positions."""
+        if self.query_key_norm is not None:
+            query, key = self.query_norm(query), self.key_norm(key)
+        return (
+            self._rotate(query, request.query_positions),
+            self._rotate(key, request.key_positions),
+            value,
+        )
 
     def _rotate(self, heads, positions):
         if self.position is None:
@@ -261,15 +313,16 @@ class MultiHeadAttention(keras.layers.Layer):
         Returns:
             (outputs (R, T, D), cache with the new tokens).
         """
-        query, key, value = self._project(inputs, inputs, inputs)
-        query, key = self._rotate(query, positions), self._rotate(key, positions)
         request = self._request(causal=True, query_positions=positions)
+        placed = request._replace(key_positions=positions)
+        query, key, value = self._placed(*self._project(inputs, inputs, inputs), placed)
         attended, cache = self.mechanism.step(query, key, value, cache, index, request)
         return self.output_dense(attended.output), cache
 
     def remember(self, context):
         """Returns keys (B, S, M, H) and values (B, S, M, W) of a context that is read often."""
-        return tuple(project_heads(context, (self.key_dense, self.value_dense)))
+        key, value = project_heads(context, (self.key_dense, self.value_dense))
+        return (key if self.query_key_norm is None else self.key_norm(key)), value
 
     def recall(self, query, memory, key_mask=None):
         """Attends over what `remember` returned: once a sentence, for all its hypotheses.
@@ -283,6 +336,8 @@ class MultiHeadAttention(keras.layers.Layer):
         """
         key, value = memory
         heads = self.query_dense(query)  # (R, T, N, H)
+        if self.query_key_norm is not None:
+            heads = self.query_norm(heads)
         shape = ops.shape(heads)
         # K hypotheses of T queries are K T queries of one sentence.
         together = ops.reshape(heads, (ops.shape(key)[0], -1, self.num_heads, self.key_dim))
@@ -327,6 +382,7 @@ class MultiHeadAttention(keras.layers.Layer):
             "mechanism": keras.saving.serialize_keras_object(self.mechanism),
             "scale": self.scale,
             "logit_soft_cap": self.logit_soft_cap,
+            "query_key_norm": self.query_key_norm,
             "kernel_initializer": keras.initializers.serialize(self.kernel_initializer),
             "bias_initializer": keras.initializers.serialize(self.bias_initializer),
             "seed": self.seed,
