@@ -23,6 +23,7 @@ __all__ = [
     "put_block",
     "pull_back",
     "replica_count",
+    "scan",
     "set_keras_mask",
     "stack_blocks",
     "sum_over_replicas",
@@ -208,6 +209,49 @@ def loop(count, body, carry):
     for i in range(count):
         carry = body(i, *carry)
     return carry
+
+
+def scan(body, carry, inputs):
+    """Returns (carry, outputs float32 (C, ...)) of carry, output = body(carry, slices) in turn.
+
+    Like `keras.ops.scan`, whose outputs on TensorFlow must have the shapes of the carry.
+
+    Args:
+        body: function of (tuple carry, tuple of slices of the inputs).
+        carry: tuple of tensors. inputs: tuple of tensors with the same leading axis C.
+    """
+    backend = keras.config.backend()
+    if backend == "jax":
+        import jax
+
+        return jax.lax.scan(body, carry, inputs)
+    if backend == "tensorflow":
+        return _tensorflow_scan(body, carry, inputs)
+    outputs = []
+    for slices in zip(*inputs, strict=True):
+        carry, output = body(carry, slices)
+        outputs.append(output)
+    return carry, ops.stack(outputs)
+
+
+def _tensorflow_scan(body, carry, inputs):
+    import tensorflow as tf
+
+    count = inputs[0].shape[0]  # known, XLA can differentiate the loop
+    size = tf.shape(inputs[0])[0] if count is None else count
+    arrays = [tf.TensorArray(each.dtype, size=size).unstack(each) for each in inputs]
+
+    def step(i, carry, outputs):
+        carry, output = body(carry, tuple(array.read(i) for array in arrays))
+        return i + 1, carry, outputs.write(i, output)
+
+    _, carry, outputs = tf.while_loop(
+        lambda i, *_: i < size,
+        step,
+        (tf.constant(0), carry, tf.TensorArray("float32", size=size)),
+        maximum_iterations=count,
+    )
+    return carry, outputs.stack()
 
 
 def lookup_table(tensor):

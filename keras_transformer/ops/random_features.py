@@ -14,6 +14,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from keras import ops
 
+from keras_transformer.ops import backend
+
 LOWEST = float(np.finfo("float32").min)
 
 
@@ -125,7 +127,7 @@ def causal_random_feature_attention(
         _chunks(ops.cast(value, "float32"), count, chunk, 0.0),
         _chunks(highest, count, chunk, LOWEST),
     )
-    sums, outputs = ops.scan(
+    sums, outputs = backend.scan(
         lambda sums, chunks: _causal_chunk(FeatureSums(*sums), *chunks), tuple(sums), inputs
     )
     outputs = ops.transpose(outputs, (1, 0, 2, 3, 4))  # (B, count, c, N, W)
