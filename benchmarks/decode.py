@@ -37,12 +37,17 @@ def main():
             if results:
                 reference = arguments.reference
                 if reference not in results:
-                    reference = fastest(results, is_peer)
+                    reference = fastest(results, is_float32_peer)
                 show(arguments, case, results, reference)
                 report.append_lines(arguments.output, records(arguments, results, reference))
                 plot(arguments, case, results)
         show_known_bucket(contest)
     print(report.notes(results.values(), contest.failures))
+
+
+def is_float32_peer(name):
+    """Returns whether a contender is another library that computes in float32."""
+    return is_peer(name) and not name.endswith("int8")
 
 
 def show(arguments, case, results, reference):
@@ -127,7 +132,9 @@ def parse_arguments():
     parser.add_argument("--size", choices=SIZES, default="base")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--seconds", type=float, default=3.0, help="of each turn")
-    parser.add_argument("--reference", help="compare with it; by default with the fastest peer")
+    parser.add_argument(
+        "--reference", help="compare with it; by default with the fastest peer in float32"
+    )
     parser.add_argument("--limit", type=float, default=900.0, help="seconds to wait for an answer")
     parser.add_argument("--output", help="file of JSON lines to add to")
     parser.add_argument("--plot", help="pictures to draw, .svg or .png; one a case")

@@ -12,7 +12,6 @@ class Training:
 
     def __init__(self, size, dtype, dropout, jit_compile="auto", batches=32):
         size = Size(**size)
-        keras.utils.set_random_seed(0)
         if dtype == "bfloat16":
             keras.config.set_dtype_policy("mixed_bfloat16")
         self.model = _transformer(size)
@@ -38,7 +37,6 @@ class Decoding:
 
     def __init__(self, size, source_tokens, target_tokens):
         size = Size(**size)
-        keras.utils.set_random_seed(0)
         self.backbone = keras_hub.models.BartBackbone(
             size.vocabulary_size,
             size.num_layers,

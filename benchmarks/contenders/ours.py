@@ -35,7 +35,6 @@ class Training:
 
     def __init__(self, size, dtype, dropout, jit_compile="auto", batches=32):
         size = Size(**size)
-        keras.utils.set_random_seed(0)
         if dtype == "bfloat16":
             keras.config.set_dtype_policy("mixed_bfloat16")
         rate = 0.1 if dropout == "everywhere" else 0.0
@@ -99,7 +98,6 @@ class Decoding:
     """`GreedySearch` and `BeamSearch` of a model with random weights."""
 
     def __init__(self, size, source_tokens, target_tokens):
-        keras.utils.set_random_seed(0)
         size = Size(**size)
         self.model = NeverEnding(transformer(size))
         self.target_tokens = target_tokens
