@@ -67,7 +67,7 @@ class RandomModel(ScriptedModel):
         random = np.random.default_rng(seed)
         for variable in self.variables[:3]:
             variable.assign(random.normal(size=variable.shape).astype("float32"))
-        self.head.assign(2 * ops.convert_to_numpy(self.head))
+        self.head.assign(2 * self.head.value)
         self.bias.assign(np.where(np.arange(self.vocabulary_size) == self.end_id, end_bias, 0.0))
         return self
 
@@ -92,7 +92,7 @@ class RandomModel(ScriptedModel):
 
     def read_back(self, source, prefix):
         """Teacher forcing in numpy: the log-probabilities (V,) of the token after `prefix`."""
-        target, context, head, bias = map(ops.convert_to_numpy, self.variables)
+        target, context, head, bias = (ops.convert_to_numpy(v.value) for v in self.variables)
         source, prefix = np.asarray(source), np.asarray(prefix)
         weight = 0.7 ** np.arange(len(prefix) - 1, -1, -1.0)
         hidden = target[prefix].T @ weight + context[source[source != self.pad_id]].sum(0)

@@ -99,7 +99,7 @@ def test_unknown_batch_and_length(search):
 
     model = RandomModel(13).reseed(4, end_bias=2.0)
 
-    @tf.function(input_signature=[tf.TensorSpec([None, None], "int32")])
+    @tf.function(input_signature=[tf.TensorSpec([None, None], "int32")], autograph=False)
     def graph(source):
         return search.decode(model, source)
 
