@@ -4,17 +4,21 @@
 
 From two text files to an epoch of batches: read, train the tokenizer, tokenize and bucket
 (`TokenBatches`), and go through the batches as `fit` does. FOLDER as for examples/translate.py; its
-training pairs are repeated until there are enough, which does not make any step cheaper, for none
-remembers sentences. Without it, captions from the grammar.
+training pairs are repeated until there are enough. No step remembers sentences, but the tokenizer's
+training counts words, and has fewer distinct ones to count than a real corpus of that size. Without
+FOLDER: captions from the grammar.
 """
 
 import argparse
 import os
+import sys
 import tempfile
 import time
 from pathlib import Path
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+# The package of this checkout is measured, installed or not.
+sys.path.insert(0, str(Path(__file__).parent.parent))
 
 import report
 from worker import forget_peak, peak_bytes
