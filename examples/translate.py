@@ -63,8 +63,8 @@ def parse_arguments():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--data", help="folder with train, val and test files")
     parser.add_argument("--output", default="runs/translate", help="new folder for the run")
-    parser.add_argument("--epochs", type=int, default=12)
-    parser.add_argument("--averaged", type=int, default=4, help="epochs averaged at the end")
+    parser.add_argument("--epochs", type=int, default=8)
+    parser.add_argument("--averaged", type=int, default=3, help="epochs averaged at the end")
     parser.add_argument("--resume", action="store_true", help="go on with the run in --output")
     return parser.parse_args()
 

@@ -27,6 +27,8 @@ TOKENIZER_FILE = "tokenizer.model"
 HISTORY_FILE = "history.jsonl"
 CHECKPOINTS = "checkpoints"
 TRANSLATOR = "translator"
+# What a resumed run may change, for it changes no step of training.
+AFTERWARDS = ("epochs", "averaged", "score_every", "beam_width", "length_penalty")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -128,7 +130,7 @@ def train_translator(data, output, recipe=None, *, resume=False, report=print):
             checkpoints,
         ],
     )
-    average_checkpoints(model, checkpoints.paths())
+    average_checkpoints(model, checkpoints.paths()[-recipe.averaged :])
     search = BeamSearch(recipe.beam_width, recipe.length_penalty)
     translator = Translator(model, tokenizer, search)
     translator.save(output / TRANSLATOR, overwrite=True)
@@ -183,12 +185,14 @@ def _check_output(output, recipe, resume):
         )
     kept = json.loads(settings.read_text())
     asked = dataclasses.asdict(recipe)
-    changed = [name for name in asked if name != "epochs" and asked[name] != kept.get(name)]
+    changed = [
+        name for name in asked if name not in AFTERWARDS and asked[name] != kept.get(name)
+    ]
     if changed:
         differences = ", ".join(f"{name} {kept.get(name)!r}" for name in changed)
         raise ValueError(
-            f"A run must be resumed with its own recipe, more epochs apart; {output} was begun "
-            f"with {differences}."
+            f"A run must be resumed with its own recipe, {', '.join(AFTERWARDS)} apart; {output} "
+            f"was begun with {differences}."
         )
 
 
