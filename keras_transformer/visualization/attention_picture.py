@@ -106,12 +106,12 @@ def _panels(heads, head):
 
 
 def _draw(panels, rows, columns, title):
-    across = min(len(panels), 4 if len(columns) < 16 else 2)
+    across = min(len(panels), 4 if len(columns) < 8 else 2)
     down = math.ceil(len(panels) / across)
     margins = 0.09 * max(map(len, rows)) + 0.5, 0.09 * max(map(len, columns)) + 0.7
     figure = new_figure(
         max(across * (_CELL * len(columns) + margins[0]), 0.075 * len(title)),
-        down * (_CELL * len(rows) + margins[1]) + 0.4,
+        down * (_CELL * len(rows) + margins[1]) + 0.1,
     )
     axes = figure.subplots(down, across, squeeze=False).flat
     for place, (name, matrix) in zip(axes, panels.items(), strict=False):
