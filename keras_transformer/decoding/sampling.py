@@ -9,7 +9,12 @@ from keras.src.backend import random_seed_dtype
 
 from keras_transformer.decoding.filters import in_nucleus, penalize_repetition
 from keras_transformer.decoding.result import make_result
-from keras_transformer.decoding.scoring import MINUS_INFINITY, best_first, take_hypotheses
+from keras_transformer.decoding.scoring import (
+    MINUS_INFINITY,
+    best_first,
+    best_tokens,
+    take_hypotheses,
+)
 from keras_transformer.decoding.search import Search, check_number, check_positive_integer
 from keras_transformer.decoding.single_path import follow_paths
 
@@ -70,13 +75,12 @@ def sample(
         logits = logits / numbers["temperature"]
         tokens = None
         if top_k is not None or top_p:
-            width = logits.shape[-1]
-            logits, tokens = ops.top_k(logits, width if top_k is None else min(top_k, width))
+            logits, tokens = best_tokens(logits, top_k or model.vocabulary_size)
         if top_p:
             logits = ops.where(in_nucleus(logits, numbers["top_p"]), logits, MINUS_INFINITY)
         chosen = draw(logits, num_samples, numbers["seed"], step)
         if tokens is not None:
-            chosen = take_hypotheses(ops.cast(tokens, "int32"), chosen[:, None])[:, 0]
+            chosen = take_hypotheses(tokens, chosen[:, None])[:, 0]
         return chosen, ops.logical_or(seen, is_token(chosen, model)) if penalize else seen
 
     seen = ()

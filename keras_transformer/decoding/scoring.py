@@ -4,6 +4,9 @@ from keras import ops
 
 MINUS_INFINITY = -float("inf")
 
+# How many tokens `best_tokens` looks at together.
+CHUNK = 64
+
 
 def length_penalty(length, alpha):
     """Divides a hypothesis's log-probability: ((5 + n) / 6) ** alpha (Wu et al. 2016, equation 14).
@@ -21,15 +24,36 @@ def length_penalty(length, alpha):
 def best_tokens(logits, count):
     """Returns the `count` best logits of each row, best first, and their tokens: two (R, C).
 
-    C is the smaller of `count` and V. One token is taken by `argmax`, whose answer on equal logits,
-    the first, is the same on every backend.
+    C is the smaller of `count` and V. The best tokens of a large vocabulary are in the `count`
+    chunks
+    that have the greatest maxima: one pass over the logits finds those, and only they are sorted.
     """
-    count = min(count, logits.shape[-1])
+    vocabulary = logits.shape[-1]
+    count = min(count, vocabulary)
+    if vocabulary <= 2 * CHUNK * count:
+        return _best(logits, count)
+    padding = ((0, 0), (0, -vocabulary % CHUNK))
+    padded = ops.pad(logits, padding, constant_values=MINUS_INFINITY) if padding[1][1] else logits
+    chunks = ops.reshape(padded, (-1, padded.shape[-1] // CHUNK, CHUNK))
+    _, chosen = _best(ops.max(chunks, axis=-1), count)
+    chosen = ops.sort(chosen, axis=-1)  # of equal logits the first token stays first
+    candidates = ops.reshape(take_hypotheses(chunks, chosen), (-1, count * CHUNK))
+    values, places = _best(candidates, count)
+    first = take_hypotheses(chosen, ops.floor_divide(places, CHUNK)) * CHUNK
+    # Padding is chosen where fewer than `count` logits are finite; its value says that it is none.
+    return values, ops.minimum(first + ops.mod(places, CHUNK), vocabulary - 1)
+
+
+def _best(values, count):
+    """Returns the `count` greatest of each row, best first, and their places.
+
+    One is taken by `argmax`, whose answer on equal values, the first, is that of every backend.
+    """
     if count > 1:
-        values, tokens = ops.top_k(logits, count)
-        return values, ops.cast(tokens, "int32")
-    tokens = ops.cast(ops.argmax(logits, axis=-1), "int32")[:, None]
-    return take_hypotheses(logits, tokens), tokens
+        best, places = ops.top_k(values, count)
+        return best, ops.cast(places, "int32")
+    places = ops.cast(ops.argmax(values, axis=-1), "int32")[:, None]
+    return take_hypotheses(values, places), places
 
 
 def log_probabilities(values, logits):

@@ -76,10 +76,18 @@ class Search:
 
         Returns:
             `SearchResult` of tensors, with L the greatest length.
+
+        Raises:
+            ValueError: where the length of the prompt is not known.
         """
         if prompt is None:
             batch_size = ops.shape(keras.tree.flatten(source)[0])[0]
             prompt = ops.full((batch_size, 1), model.start_id, dtype="int32")
+        if prompt.shape[1] is None:
+            raise ValueError(
+                "`prompt` must have a known length in a graph; got shape "
+                f"{tuple(prompt.shape)}. Give it one, or leave the prompt out."
+            )
         numbers = keras.tree.map_structure(ops.convert_to_tensor, self.numbers())
         return self.function(model, source, prompt, None, numbers, **self.choices())
 

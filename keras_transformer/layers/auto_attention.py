@@ -32,6 +32,11 @@ class AutoAttention(AttentionMechanism):
         self.fused = FusedAttention(name="fused_attention")
         self.blockwise = BlockwiseAttention(name="blockwise_attention")
 
+    def build(self, query_shape):
+        for mechanism in (self.dense, self.fused, self.blockwise):
+            mechanism.build(query_shape)
+        self.built = True
+
     def choose(self, request, query_length, key_length):
         """Returns the mechanism that a call runs on.
 

@@ -18,8 +18,8 @@ class DecoderBlock(TransformerBlock):
 
     Args:
         num_heads, intermediate_dim, dropout, activation, gated, normalize_first, normalization,
-            epsilon, use_bias, attention_dropout, feed_forward_dropout, key_dim, value_dim,
-            num_key_value_heads, seed: as in `EncoderBlock`.
+            epsilon, use_bias, feed_forward_bias, attention_dropout, feed_forward_dropout, key_dim,
+            value_dim, num_key_value_heads, attention_scale, seed: as in `EncoderBlock`.
         position: `PositionScheme` of the self-attention, or None.
         mechanism: of the self-attention: "auto", "dense", "fused" or an `AttentionMechanism`. The
             attention to the context is exact ("auto").
@@ -143,7 +143,18 @@ class DecoderBlock(TransformerBlock):
                 f"built it {built} attention to a context. Build another block for the other use."
             )
 
-    def compute_output_spec(self, inputs, context=None, return_attention_scores=False, **unused):
+    def compute_output_spec(
+        self,
+        inputs,
+        context=None,
+        mask=None,
+        context_mask=None,
+        positions=None,
+        segments=None,
+        context_segments=None,
+        training=None,
+        return_attention_scores=False,
+    ):
         outputs = keras.KerasTensor(inputs.shape, dtype=self.compute_dtype)
         if not return_attention_scores:
             return outputs

@@ -24,11 +24,13 @@ class EncoderBlock(TransformerBlock):
         normalization: "layer" or "rms".
         epsilon: float, of the normalization.
         use_bias: whether the linear maps have biases.
+        feed_forward_bias: whether those of the feed-forward network have; `use_bias` by default.
         attention_dropout: float, on the attention weights; not in the paper.
         feed_forward_dropout: float, inside the feed-forward network; not in the paper.
         key_dim: int, width of a head's queries and keys; D / num_heads by default.
         value_dim: int, width of a head's values; `key_dim` by default.
         num_key_value_heads: int, divides `num_heads`; as many by default.
+        attention_scale: float that multiplies the scores; 1 / sqrt(key_dim) by default, 1 in T5.
         position: `PositionScheme` inside attention, or None.
         mechanism: "auto", "dense", "fused" or an `AttentionMechanism`.
         seed: int, for the dropout.
@@ -91,7 +93,16 @@ class EncoderBlock(TransformerBlock):
         outputs = self._feed(hidden, training)
         return (outputs, scores) if return_attention_scores else outputs
 
-    def compute_output_spec(self, inputs, return_attention_scores=False, **unused):
+    def compute_output_spec(
+        self,
+        inputs,
+        mask=None,
+        attention_mask=None,
+        positions=None,
+        segments=None,
+        training=None,
+        return_attention_scores=False,
+    ):
         outputs = keras.KerasTensor(inputs.shape, dtype=self.compute_dtype)
         if not return_attention_scores:
             return outputs

@@ -3,9 +3,13 @@
 import keras
 from keras import ops
 
+from keras_transformer.arguments import check_positive, check_rates
+from keras_transformer.layers.quantization_record import QuantizationRecord
+from keras_transformer.ops.activations import get_activation
+
 
 @keras.saving.register_keras_serializable(package="keras_transformer")
-class FeedForward(keras.layers.Layer):
+class FeedForward(QuantizationRecord, keras.layers.Layer):
     """Two linear maps with an activation between, the same at every position.
 
         FFN(x) = activation(x W_1 + b_1) W_2 + b_2
@@ -13,7 +17,8 @@ class FeedForward(keras.layers.Layer):
 
     Args:
         intermediate_dim: int, the width between the two maps.
-        activation: name or function, "relu" in the paper.
+        activation: name (Keras's, "gelu_tanh", "quick_gelu", "squared_relu") or function; "relu" in
+            the paper.
         gated: whether the inner vector is multiplied by an activated gate (Shazeer 2020).
         dropout: float in [0, 1), on the inner vector; not in the paper.
         use_bias: whether the maps have biases.
@@ -28,6 +33,9 @@ class FeedForward(keras.layers.Layer):
 
     >>> FeedForward(intermediate_dim=32)(keras.ops.ones((1, 5, 8))).shape
     (1, 5, 8)
+
+    Raises:
+        ValueError: if an argument is outside its rule.
 
     Reference: Vaswani et al. 2017, section 3.3.
     """
@@ -45,14 +53,11 @@ class FeedForward(keras.layers.Layer):
         **kwargs,
     ):
         super().__init__(**kwargs)
-        if not isinstance(intermediate_dim, int) or intermediate_dim < 1:
-            raise ValueError(
-                f"`intermediate_dim` must be a positive integer; got {intermediate_dim!r}. "
-                "The paper takes 4 times the model's width."
-            )
+        check_positive(intermediate_dim=intermediate_dim)
+        check_rates(dropout=dropout)
         self.supports_masking = True
         self.intermediate_dim = intermediate_dim
-        self.activation = keras.activations.get(activation)
+        self.activation = get_activation(activation)
         self.gated = gated
         self.dropout = dropout
         self.use_bias = use_bias
@@ -75,7 +80,7 @@ class FeedForward(keras.layers.Layer):
         return keras.layers.Dense(
             width,
             use_bias=self.use_bias,
-            # An initializer object repeats its values when it is called again: each map takes a copy.
+            # An initializer object called again repeats its values: each map takes a copy.
             kernel_initializer=self.kernel_initializer.clone(),
             dtype=self.dtype_policy,
             name=name,

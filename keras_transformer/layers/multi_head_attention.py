@@ -12,6 +12,7 @@ from keras_transformer.arguments import (
 from keras_transformer.layers.attention_mechanism import get_mechanism
 from keras_transformer.layers.head_projection import project_heads
 from keras_transformer.layers.position_scheme import get_position_scheme
+from keras_transformer.layers.quantization_record import QuantizationRecord
 from keras_transformer.ops.attention_axes import both_masks, four_axes, mask_axes, two_axes
 from keras_transformer.ops.attention_request import AttentionRequest
 from keras_transformer.ops.backend import get_keras_mask
@@ -25,7 +26,7 @@ QUERY_KEY_NORMS = {
 
 
 @keras.saving.register_keras_serializable(package="keras_transformer")
-class MultiHeadAttention(keras.layers.Layer):
+class MultiHeadAttention(QuantizationRecord, keras.layers.Layer):
     """Attention of several heads at once: a drop-in for `keras.layers.MultiHeadAttention`.
 
         MultiHead(Q, K, V) = Concat(head_1, ..., head_N) W_O

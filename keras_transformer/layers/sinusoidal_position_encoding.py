@@ -12,11 +12,14 @@ class SinusoidalPositionEncoding(keras.layers.Layer):
 
         PE[pos, 2i] = sin(pos / max_wavelength^(2i/D)),  PE[pos, 2i+1] = cos(the same angle)
 
-    Positions are counted in int32 and angles computed in float32, whatever the layer's dtype: bfloat16
-    cannot count past 256. Any length and any width, odd ones too (the last column is then a sine).
+    Positions are counted in int32 and angles computed in float32, whatever the layer's dtype:
+    bfloat16 cannot count past 256. Any length and any width, odd ones too (the last column is then
+    a sine).
 
     Args:
         max_wavelength: float > 1, 10000 in the paper.
+        layout: "interleaved": sines in the even columns, cosines in the odd ones, as in the paper;
+            "half_split": all sines before all cosines, as in Marian's models.
 
     Call arguments:
         inputs: (B, T, D).
@@ -33,14 +36,20 @@ class SinusoidalPositionEncoding(keras.layers.Layer):
     Reference: Vaswani et al. 2017, section 3.5.
     """
 
-    def __init__(self, max_wavelength=10000, **kwargs):
+    def __init__(self, max_wavelength=10000, layout="interleaved", **kwargs):
         super().__init__(**kwargs)
         if not max_wavelength > 1:
             raise ValueError(
                 f"`max_wavelength` must be above 1; got {max_wavelength!r}. The paper takes 10000."
             )
+        if layout not in ("interleaved", "half_split"):
+            raise ValueError(
+                f'`layout` must be "interleaved" or "half_split"; got {layout!r}. The first is the '
+                "paper's."
+            )
         self.supports_masking = True
         self.max_wavelength = max_wavelength
+        self.layout = layout
 
     def build(self, input_shape):
         self.built = True
@@ -51,7 +60,8 @@ class SinusoidalPositionEncoding(keras.layers.Layer):
         else:
             positions = ops.cast(positions, "int32")
             positions = positions[None] if len(positions.shape) == 1 else positions
-        encoding = sinusoids(positions, inputs.shape[-1], self.max_wavelength)  # (B|1, T, D)
+        interleaved = self.layout == "interleaved"
+        encoding = sinusoids(positions, inputs.shape[-1], self.max_wavelength, interleaved)
         encoding = ops.where(positions[:, :, None] >= 0, encoding, ops.zeros_like(encoding))
         return ops.add(inputs, ops.cast(encoding, inputs.dtype))
 
@@ -59,4 +69,8 @@ class SinusoidalPositionEncoding(keras.layers.Layer):
         return keras.KerasTensor(inputs.shape, dtype=self.compute_dtype)
 
     def get_config(self):
-        return {**super().get_config(), "max_wavelength": self.max_wavelength}
+        return {
+            **super().get_config(),
+            "max_wavelength": self.max_wavelength,
+            "layout": self.layout,
+        }

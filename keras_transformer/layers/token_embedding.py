@@ -5,6 +5,7 @@ import math
 import keras
 from keras import ops
 
+from keras_transformer.arguments import check_positive
 from keras_transformer.ops.backend import check_ids, set_keras_mask
 
 
@@ -12,16 +13,19 @@ from keras_transformer.ops.backend import check_ids, set_keras_mask
 class TokenEmbedding(keras.layers.ReversibleEmbedding):
     """One matrix that makes vectors of ids and logits of vectors.
 
-        embed(i) = E_i sqrt(model_dim),   logits(x) = x E^T
+        embed(i) = E_i sqrt(model_dim),   logits(x) = head_scale x E^T + head_bias
 
     Shared by source, target and output head, as in the paper. The matrix starts as a normal
-    distribution of deviation model_dim^-0.5, so that embedded vectors have unit variance and logits too.
+    distribution of deviation model_dim^-0.5, so that vectors and logits have unit variance.
 
     Args:
         vocabulary_size: int, V.
         model_dim: int, D.
         scale: whether vectors are multiplied by sqrt(model_dim) on the way in.
         tie_weights: whether the head is the transpose of the matrix, or a matrix of its own.
+        head_scale: float that multiplies x E^T, None for 1; T5's is model_dim^-0.5.
+        head_bias: whether a number for each entry of the vocabulary is added to the logits; BERT
+            and Marian have them.
         pad_id: int, the id that marks padding, or None: the mask that Keras carries along is
             True where an id is another one.
         embeddings_initializer: of the matrix; normal(0, model_dim^-0.5) by default.
@@ -52,13 +56,13 @@ class TokenEmbedding(keras.layers.ReversibleEmbedding):
         *,
         scale=True,
         tie_weights=True,
+        head_scale=None,
+        head_bias=False,
         pad_id=0,
         embeddings_initializer=None,
         **kwargs,
     ):
-        for name, value in (("vocabulary_size", vocabulary_size), ("model_dim", model_dim)):
-            if not isinstance(value, int) or value < 1:
-                raise ValueError(f"`{name}` must be a positive integer; got {value!r}.")
+        check_positive(vocabulary_size=vocabulary_size, model_dim=model_dim)
         if embeddings_initializer is None:
             embeddings_initializer = keras.initializers.RandomNormal(stddev=model_dim**-0.5)
         super().__init__(
@@ -72,29 +76,68 @@ class TokenEmbedding(keras.layers.ReversibleEmbedding):
         self.vocabulary_size = vocabulary_size
         self.model_dim = model_dim
         self.scale = scale
+        self.head_scale = head_scale
+        self.head_bias = head_bias
         self.pad_id = pad_id
 
+    def build(self, input_shape=None):
+        super().build(input_shape)
+        if self.head_bias:
+            self.bias = self.add_weight(
+                name="bias", shape=(self.vocabulary_size,), initializer="zeros"
+            )
+
     def call(self, inputs, reverse=False):
+        return self._logits_or_vectors(super().call, inputs, reverse)
+
+    def quantized_call(self, inputs, reverse=False):
+        return self._logits_or_vectors(super().quantized_call, inputs, reverse)
+
+    def _logits_or_vectors(self, call, inputs, reverse):
         if reverse:
-            return super().call(inputs, reverse=True)
+            return self._scaled_and_shifted(call(inputs, reverse=True))
         ids = check_ids(
             ops.cast(inputs, "int32"),
             self.vocabulary_size,
             f"Ids of layer {self.name!r} must be in [0, {self.vocabulary_size}), the size of its "
             "vocabulary: use the tokenizer that the model was built for",
         )
-        vectors = super().call(ids)  # (B, T, D)
+        vectors = call(ids)  # (B, T, D)
         if self.scale:
             vectors = ops.multiply(vectors, ops.cast(math.sqrt(self.model_dim), vectors.dtype))
         if self.pad_id is not None:
             set_keras_mask(vectors, ops.not_equal(ids, self.pad_id))
         return vectors
 
-    def head_kernel(self):
-        """Returns the head's matrix, float (V, D): logits = x kernel^T."""
-        if self.tie_weights:
-            return ops.convert_to_tensor(self.embeddings)
-        return ops.transpose(self.reverse_embeddings)
+    def _scaled_and_shifted(self, logits):
+        if self.head_scale is not None:
+            logits = ops.multiply(logits, ops.cast(self.head_scale, logits.dtype))
+        return ops.add(logits, ops.cast(self.bias, logits.dtype)) if self.head_bias else logits
+
+    def head_factors(self, features):
+        """Returns features (R, E) and a kernel (V, E) whose product is the logits.
+
+        A bias makes E one more than D: the features get a 1, the kernel the bias.
+
+        Args:
+            features: (R, D).
+        """
+        kernel = self.embeddings if self.tie_weights else ops.transpose(self.reverse_embeddings)
+        kernel = ops.convert_to_tensor(kernel)
+        if self.head_scale is not None:
+            kernel = ops.multiply(kernel, ops.cast(self.head_scale, kernel.dtype))
+        if self.head_bias:
+            bias = ops.cast(ops.convert_to_tensor(self.bias), kernel.dtype)
+            kernel = ops.concatenate([kernel, bias[:, None]], axis=1)
+            features = ops.concatenate([features, ops.ones_like(features[:, :1])], axis=1)
+        return features, kernel
+
+    @property
+    def variable_serialization_spec(self):
+        spec = super().variable_serialization_spec
+        if not self.head_bias:
+            return spec
+        return {mode: [*names, "bias"] for mode, names in spec.items()}
 
     def get_config(self):
         config = super().get_config()
@@ -105,5 +148,7 @@ class TokenEmbedding(keras.layers.ReversibleEmbedding):
             "vocabulary_size": self.vocabulary_size,
             "model_dim": self.model_dim,
             "scale": self.scale,
+            "head_scale": self.head_scale,
+            "head_bias": self.head_bias,
             "pad_id": self.pad_id,
         }

@@ -3,9 +3,17 @@
 import keras
 from keras import ops
 
+from keras_transformer.arguments import (
+    check_above_zero,
+    check_positive,
+    check_positive_or_none,
+    check_rates,
+)
 from keras_transformer.layers.attention_mechanism import get_mechanism
 from keras_transformer.layers.feed_forward import FeedForward
 from keras_transformer.layers.multi_head_attention import MultiHeadAttention
+from keras_transformer.layers.position_scheme import get_position_scheme
+from keras_transformer.ops.activations import get_activation
 
 NORMALIZATIONS = ("layer", "rms")
 
@@ -29,17 +37,25 @@ class TransformerBlock(keras.layers.Layer):
         normalization="layer",
         epsilon=1e-6,
         use_bias=True,
+        feed_forward_bias=None,
         attention_dropout=0.0,
         feed_forward_dropout=0.0,
         key_dim=None,
         value_dim=None,
         num_key_value_heads=None,
+        attention_scale=None,
         position=None,
         mechanism="auto",
         seed=None,
         **kwargs,
     ):
         super().__init__(**kwargs)
+        check_positive(num_heads=num_heads, intermediate_dim=intermediate_dim)
+        check_positive_or_none(key_dim=key_dim, value_dim=value_dim)
+        check_positive_or_none(num_key_value_heads=num_key_value_heads)
+        check_rates(dropout=dropout, attention_dropout=attention_dropout)
+        check_rates(feed_forward_dropout=feed_forward_dropout)
+        check_above_zero(epsilon=epsilon)
         if normalization not in NORMALIZATIONS:
             raise ValueError(
                 f"`normalization` must be one of {NORMALIZATIONS}; got {normalization!r}. "
@@ -49,20 +65,20 @@ class TransformerBlock(keras.layers.Layer):
         self.num_heads = num_heads
         self.intermediate_dim = intermediate_dim
         self.dropout = dropout
-        self.activation = keras.activations.get(activation)
+        self.activation = get_activation(activation)
         self.gated = gated
         self.normalize_first = normalize_first
         self.normalization = normalization
         self.epsilon = epsilon
         self.use_bias = use_bias
+        self.feed_forward_bias = use_bias if feed_forward_bias is None else feed_forward_bias
         self.attention_dropout = attention_dropout
         self.feed_forward_dropout = feed_forward_dropout
         self.key_dim = key_dim
         self.value_dim = value_dim
         self.num_key_value_heads = num_key_value_heads
-        if isinstance(position, dict):
-            position = keras.saving.deserialize_keras_object(position)
-        self.position = position
+        self.attention_scale = attention_scale
+        self.position = get_position_scheme(position)
         self.mechanism = get_mechanism(mechanism)
         self.seed = seed
         self.residual_dropout = keras.layers.Dropout(dropout, seed=seed, dtype=self.dtype_policy)
@@ -80,6 +96,7 @@ class TransformerBlock(keras.layers.Layer):
             dropout=self.attention_dropout,
             use_bias=self.use_bias,
             num_key_value_heads=self.num_key_value_heads,
+            scale=self.attention_scale,
             seed=self.seed,
             dtype=self.dtype_policy,
             name=name,
@@ -92,7 +109,7 @@ class TransformerBlock(keras.layers.Layer):
             self.activation,
             gated=self.gated,
             dropout=self.feed_forward_dropout,
-            use_bias=self.use_bias,
+            use_bias=self.feed_forward_bias,
             seed=self.seed,
             dtype=self.dtype_policy,
             name="feed_forward",
@@ -139,11 +156,13 @@ class TransformerBlock(keras.layers.Layer):
             "normalization": self.normalization,
             "epsilon": self.epsilon,
             "use_bias": self.use_bias,
+            "feed_forward_bias": self.feed_forward_bias,
             "attention_dropout": self.attention_dropout,
             "feed_forward_dropout": self.feed_forward_dropout,
             "key_dim": self.key_dim,
             "value_dim": self.value_dim,
             "num_key_value_heads": self.num_key_value_heads,
+            "attention_scale": self.attention_scale,
             "position": keras.saving.serialize_keras_object(self.position),
             "mechanism": keras.saving.serialize_keras_object(self.mechanism),
             "seed": self.seed,
@@ -153,5 +172,8 @@ class TransformerBlock(keras.layers.Layer):
 def make_normalization(kind, epsilon, **kwargs):
     """Returns the normalization layer of that kind, "layer" or "rms"."""
     if kind == "rms":
-        return keras.layers.RMSNormalization(epsilon=epsilon, **kwargs)
+        norm = keras.layers.RMSNormalization(epsilon=epsilon, **kwargs)
+        # It works on each token alone, so that a mask stays true; Keras would warn that it is lost.
+        norm.supports_masking = True
+        return norm
     return keras.layers.LayerNormalization(epsilon=epsilon, **kwargs)

@@ -2,6 +2,18 @@
 
 from keras_transformer.models.attention_weights import AttentionWeights
 from keras_transformer.models.causal_language_model import CausalLanguageModel
+from keras_transformer.models.masked_language_model import MaskedLanguageModel
 from keras_transformer.models.presets import TRANSFORMER_PRESETS
 from keras_transformer.models.sequence_model import SequenceModel
 from keras_transformer.models.transformer import Transformer
+from keras_transformer.models.transformer_encoder import TransformerEncoder
+
+__all__ = [
+    "TRANSFORMER_PRESETS",
+    "AttentionWeights",
+    "CausalLanguageModel",
+    "MaskedLanguageModel",
+    "SequenceModel",
+    "Transformer",
+    "TransformerEncoder",
+]

@@ -7,8 +7,9 @@ from typing import Any, NamedTuple
 import keras
 from keras import ops
 
+from keras_transformer.layers.quantization_record import QuantizationRecord
 from keras_transformer.layers.token_embedding import TokenEmbedding
-from keras_transformer.ops.cross_entropy import TokenStatistics, head_statistics
+from keras_transformer.ops.cross_entropy import TokenStatistics, head_statistics, token_statistics
 from keras_transformer.training.sequence_crossentropy import (
     SequenceCrossentropy,
     mean_over_tokens,
@@ -16,6 +17,10 @@ from keras_transformer.training.sequence_crossentropy import (
     token_weights,
 )
 from keras_transformer.training.token_metrics import TokenLoss, TokenMetric
+
+
+SEED_KEY = "seed_generator_"
+INTEGER_MODES = ("int8", "int4", "gptq", "awq")
 
 
 class ScoredTokens(NamedTuple):
@@ -31,7 +36,7 @@ class ScoredTokens(NamedTuple):
 
 
 @keras.saving.register_keras_serializable(package="keras_transformer")
-class SequenceModel(keras.Model):
+class SequenceModel(QuantizationRecord, keras.Model):
     """`keras.Model(inputs, logits)` for logits made by `TokenEmbedding(..., reverse=True)`.
 
     It trains and scores like any functional model, and `model(x)` and `predict` return logits. Compiled
@@ -60,7 +65,8 @@ class SequenceModel(keras.Model):
             self._head is not None
             and isinstance(loss, SequenceCrossentropy)
             and all(isinstance(metric, TokenMetric) for metric in metrics)
-            and not options.get("weighted_metrics")
+            and options.get("weighted_metrics") is None
+            and options.get("loss_weights") is None
         )
         if not self._by_blocks:
             self._token_metrics = []
@@ -110,6 +116,37 @@ class SequenceModel(keras.Model):
             return [metric for metric in metrics if metric is not self._loss_tracker]
         return metrics
 
+    def make_train_function(self, force=False):
+        layers = list(self._flatten_layers())
+        quantized = [each.name for each in layers if each.quantization_mode in INTEGER_MODES]
+        if quantized and not any(getattr(each, "lora_enabled", False) for each in layers):
+            raise ValueError(
+                f"A model must not be quantized to be trained; {self.name!r} is: its weights are "
+                f"integers, as in layer {quantized[0]!r}. Train it first, then quantize."
+            )
+        return super().make_train_function(force)
+
+    def save_own_variables(self, store):
+        """Keeps the state of the dropout too, which Keras leaves out: law 10 of a resumed run."""
+        super().save_own_variables(store)
+        for index, generator in enumerate(self._dropout_generators()):
+            store[f"{SEED_KEY}{index}"] = ops.convert_to_numpy(generator.state)
+
+    def load_own_variables(self, store):
+        own = {key: store[key] for key in store.keys()}
+        states = [own.pop(key) for key in sorted(own, key=_seed_index) if _seed_index(key) >= 0]
+        super().load_own_variables(own)
+        generators = self._dropout_generators()
+        # Weights of a model with other dropout layers load as well, without its state.
+        if len(states) == len(generators):
+            for generator, state in zip(generators, states, strict=True):
+                generator.state.assign(state)
+
+    def _dropout_generators(self):
+        return [
+            generator for layer in self._flatten_layers() for generator in layer._seed_generators
+        ]
+
     def train_step(self, *args):
         with self._scoring(args[-1]):
             return super().train_step(*args)
@@ -138,10 +175,14 @@ class SequenceModel(keras.Model):
         layer = self._head[0]
         labels = target_ids(labels, features)
         weights = token_weights(labels, features, sample_weight, self.loss.pad_id)
+        if layer.quantization_mode is not None:
+            logits = layer(features, reverse=True)
+            per_token = token_statistics(logits, labels, self.loss.label_smoothing)
+            total = ops.sum(per_token[0] * weights)
+            return ScoredTokens(total, TokenStatistics(*per_token, weights))
         shape = ops.shape(labels)
         total, loss, likelihood, correct = head_statistics(
-            ops.reshape(features, (-1, features.shape[-1])),  # (B T, D)
-            layer.head_kernel(),
+            *layer.head_factors(ops.reshape(features, (-1, features.shape[-1]))),  # (B T, D)
             ops.reshape(labels, (-1,)),
             ops.reshape(weights, (-1,)),
             self.loss.label_smoothing,
@@ -164,3 +205,7 @@ class SequenceModel(keras.Model):
         for metric in self._token_metrics:
             metric.update_from(y_pred.tokens)
         return self.get_metrics_result()
+
+
+def _seed_index(key):
+    return int(key.removeprefix(SEED_KEY)) if key.startswith(SEED_KEY) else -1

@@ -63,24 +63,37 @@ def deserialized(option):
     return keras.saving.deserialize_keras_object(option) if isinstance(option, dict) else option
 
 
-def own_copy(position):
+def own_copy(position, name):
     """Returns a position scheme or encoding of the same settings with weights of its own."""
-    if not isinstance(position, keras.layers.Layer):
-        return position
-    return position.__class__.from_config({**position.get_config(), "name": None})
+    return position.__class__.from_config({**position.get_config(), "name": name})
 
 
 class EmbeddedInput:
-    """Vectors of a token sequence: dropout(embed(ids) + positions) (sections 3.4, 3.5, 5.4)."""
+    """Vectors of a token sequence: dropout(embed(ids) + positions) (sections 3.4, 3.5, 5.4).
 
-    def __init__(self, embedding, position, dropout, name, seed=None, dtype=None):
+    BERT adds two things: the embeddings of `token_types`, and a `norm` before the dropout.
+    """
+
+    def __init__(
+        self,
+        embedding,
+        position,
+        dropout,
+        name,
+        seed=None,
+        dtype=None,
+        type_embedding=None,
+        norm=None,
+    ):
         self.embedding = embedding
+        self.type_embedding = type_embedding
+        self.norm = norm
         self.encoding = None
         if position == "sinusoidal":
             self.encoding = SinusoidalPositionEncoding(dtype=dtype, name=f"{name}_positions")
         elif isinstance(position, keras.layers.Layer):
             if not isinstance(position, PositionScheme):
-                self.encoding = own_copy(position)
+                self.encoding = own_copy(position, f"{name}_positions")
         elif position is not None:
             raise ValueError(
                 '`position` must be "sinusoidal", None, a layer that adds positions to embeddings, '
@@ -88,11 +101,15 @@ class EmbeddedInput:
             )
         self.dropout = keras.layers.Dropout(dropout, seed=seed, dtype=dtype, name=f"{name}_dropout")
 
-    def __call__(self, ids, positions, training=None):
-        """Returns (B, T, D) from ids int32 (B, T) and absolute positions int32 (B, T)."""
+    def __call__(self, ids, positions, training=None, token_types=None):
+        """Returns (B, T, D) from ids, absolute positions and types, each int32 (B, T)."""
         vectors = self.embedding(ids)
+        if token_types is not None:
+            vectors = ops.add(vectors, self.type_embedding(token_types))
         if self.encoding is not None:
             vectors = self.encoding(vectors, positions=positions)
+        if self.norm is not None:
+            vectors = self.norm(vectors)
         return self.dropout(vectors, training=training)
 
 
@@ -100,7 +117,9 @@ class Stack:
     """Blocks one after the other; a pre-norm stack ends with a normalization."""
 
     def __init__(self, block_class, num_layers, position, name, **options):
-        self.scheme = own_copy(position) if isinstance(position, PositionScheme) else None
+        self.scheme = None
+        if isinstance(position, PositionScheme):
+            self.scheme = own_copy(position, f"{name}_positions")
         self.blocks = [
             block_class(position=self.scheme, name=f"{name}_block_{index}", **options)
             for index in range(num_layers)

@@ -5,10 +5,12 @@ from typing import NamedTuple
 import keras
 from keras import ops
 
+from keras_transformer.arguments import check_rates
 from keras_transformer.decoding.state import DecodingState
 from keras_transformer.layers.decoder_block import DecoderBlock
 from keras_transformer.layers.encoder_block import EncoderBlock
 from keras_transformer.layers.token_embedding import TokenEmbedding
+from keras_transformer.models.attention_weights import AttentionWeights
 from keras_transformer.models.presets import preset
 from keras_transformer.models.sequence_model import SequenceModel
 from keras_transformer.models.stacks import (
@@ -43,13 +45,17 @@ class Transformer(SequenceModel):
         num_decoder_layers: int, blocks in the decoder.
         position: "sinusoidal" (the paper), `LearnedPositionEncoding(...)` (Table 3, row E), a
             `PositionScheme`, or None. Encoder and decoder each get their own copy.
+        decoder_position: likewise, for the decoder; `position` by default.
         tie_weights: whether the head is the embedding's matrix.
+        scale_embedding: whether embedded ids are multiplied by sqrt(D) (section 3.4).
+        head_scale, head_bias: of the head, as in `TokenEmbedding`.
         pad_id, start_id, end_id: int, the vocabulary's special ids. Where `start_id` is `pad_id`, the
             target's padding is on the right and is not masked: what follows cannot be seen anyway.
         seed: int, for the dropout.
         **block_options: what `EncoderBlock` takes beyond these: activation, gated, normalize_first,
-            normalization, epsilon, use_bias, attention_dropout, feed_forward_dropout, key_dim,
-            value_dim, num_key_value_heads, mechanism.
+            normalization, epsilon, use_bias, feed_forward_bias, attention_dropout,
+            feed_forward_dropout, key_dim, value_dim, num_key_value_heads, attention_scale,
+            mechanism.
 
     Call arguments:
         inputs: {"source": int32 (B, S), "target": int32 (B, T)}; the target begins with `start_id`.
@@ -81,7 +87,11 @@ class Transformer(SequenceModel):
         *,
         num_decoder_layers=None,
         position="sinusoidal",
+        decoder_position=None,
         tie_weights=True,
+        scale_embedding=True,
+        head_scale=None,
+        head_bias=False,
         pad_id=0,
         start_id=2,
         end_id=3,
@@ -90,14 +100,19 @@ class Transformer(SequenceModel):
         dtype=None,
         **block_options,
     ):
-        num_decoder_layers = num_decoder_layers or num_layers
+        if num_decoder_layers is None:
+            num_decoder_layers = num_layers
         check_positive(vocabulary_size=vocabulary_size, num_layers=num_layers)
         check_positive(num_decoder_layers=num_decoder_layers, model_dim=model_dim)
         check_positive(num_heads=num_heads, intermediate_dim=intermediate_dim)
+        check_rates(dropout=dropout)
         check_special_ids(vocabulary_size, pad_id=pad_id, start_id=start_id, end_id=end_id)
         check_block_options(block_options)
         if isinstance(position, dict):
             position = keras.saving.deserialize_keras_object(position)
+        if isinstance(decoder_position, dict):
+            decoder_position = keras.saving.deserialize_keras_object(decoder_position)
+        of_decoder = position if decoder_position is None else decoder_position
         # A mechanism object goes to the blocks as its config, so that each makes its own.
         block_options = {name: serialized(value) for name, value in block_options.items()}
         common = {"seed": seed, "dtype": dtype}
@@ -111,17 +126,21 @@ class Transformer(SequenceModel):
         embedding = TokenEmbedding(
             vocabulary_size,
             model_dim,
+            scale=scale_embedding,
             tie_weights=tie_weights,
-            pad_id=pad_id,
+            head_scale=head_scale,
+            head_bias=head_bias,
+            # Where a sentence starts with the padding id, Keras's mask would hide its start.
+            pad_id=pad_id if start_id != pad_id else None,
             dtype=dtype,
             name="embedding",
         )
         self._parts = _Parts(
             embedding=embedding,
             source_input=EmbeddedInput(embedding, position, dropout, "source", **common),
-            target_input=EmbeddedInput(embedding, position, dropout, "target", **common),
+            target_input=EmbeddedInput(embedding, of_decoder, dropout, "target", **common),
             encoder=Stack(EncoderBlock, num_layers, position, "encoder", **options),
-            decoder=Stack(DecoderBlock, num_decoder_layers, position, "decoder", **options),
+            decoder=Stack(DecoderBlock, num_decoder_layers, of_decoder, "decoder", **options),
         )
         self.vocabulary_size = vocabulary_size
         self.num_layers = num_layers
@@ -131,7 +150,11 @@ class Transformer(SequenceModel):
         self.dropout = dropout
         self.num_decoder_layers = num_decoder_layers
         self.position = serialized(position)
+        self.decoder_position = serialized(decoder_position)
         self.tie_weights = tie_weights
+        self.scale_embedding = scale_embedding
+        self.head_scale = head_scale
+        self.head_bias = head_bias
         self.pad_id = pad_id
         self.start_id = start_id
         self.end_id = end_id
@@ -142,6 +165,8 @@ class Transformer(SequenceModel):
             "target": keras.Input((None,), dtype="int32", name="target"),
         }
         super().__init__(inputs=inputs, outputs=self._logits(**inputs), name=name)
+        if dtype is not None:
+            self.dtype_policy = dtype
 
     @classmethod
     def from_preset(cls, name, vocabulary_size, **arguments):
@@ -156,18 +181,19 @@ class Transformer(SequenceModel):
 
     def _logits(self, source, target):
         encoded, source_mask = self.encode(source)
-        target_mask = None
-        if self._left_padding is not None:
-            target_mask = started(target, self.pad_id)
-        positions = positions_from_mask(ops.ones_like(target) if target_mask is None else target_mask)
+        hidden, positions, target_mask = self._embed_target(target)
         hidden = self._parts.decoder(
-            self._parts.target_input(target, positions),
-            positions,
-            context=encoded,
-            mask=target_mask,
-            context_mask=source_mask,
+            hidden, positions, context=encoded, mask=target_mask, context_mask=source_mask
         )
         return self._parts.embedding(hidden, reverse=True)
+
+    def _embed_target(self, target):
+        """Returns (vectors (B, T, D), positions int32 (B, T), mask bool (B, T) or None)."""
+        mask = None
+        if self._left_padding is not None:
+            mask = started(target, self.pad_id)
+        positions = positions_from_mask(ops.ones_like(target) if mask is None else mask)
+        return self._parts.target_input(target, positions), positions, mask
 
     @property
     def _left_padding(self):
@@ -180,6 +206,35 @@ class Transformer(SequenceModel):
         positions = positions_from_mask(mask)
         hidden = self._parts.source_input(source, positions)
         return self._parts.encoder(hidden, positions, mask=mask), mask
+
+    def attention_weights(self, source, target):
+        """Reads a source and a target and returns what every head looks at.
+
+        Args:
+            source: int32 (B, S). target: int32 (B, T), begins with `start_id`.
+
+        Returns:
+            `AttentionWeights` of tensors, one a block.
+
+        Raises:
+            ValueError: if the blocks' mechanism holds no weights, as the fused one.
+        """
+        source = ops.convert_to_tensor(source, dtype="int32")
+        target = ops.convert_to_tensor(target, dtype="int32")
+        mask = ops.not_equal(source, self.pad_id)
+        positions = positions_from_mask(mask)
+        encoded, of_encoder = self._parts.encoder.attention_weights(
+            self._parts.source_input(source, positions), positions, mask=mask
+        )
+        hidden, positions, target_mask = self._embed_target(target)
+        _, of_decoder = self._parts.decoder.attention_weights(
+            hidden, positions, context=encoded, mask=target_mask, context_mask=mask
+        )
+        return AttentionWeights(
+            [weights for (weights,) in of_encoder],
+            [weights for weights, _ in of_decoder],
+            [weights for _, weights in of_decoder],
+        )
 
     def start(self, source, max_length):
         """Begins to decode: see `decoding.DecodingState`.
@@ -238,7 +293,11 @@ class Transformer(SequenceModel):
             "dropout": self.dropout,
             "num_decoder_layers": self.num_decoder_layers,
             "position": self.position,
+            "decoder_position": self.decoder_position,
             "tie_weights": self.tie_weights,
+            "scale_embedding": self.scale_embedding,
+            "head_scale": self.head_scale,
+            "head_bias": self.head_bias,
             "pad_id": self.pad_id,
             "start_id": self.start_id,
             "end_id": self.end_id,

@@ -19,11 +19,12 @@ def counted_positions(length, start_index=0):
     return ops.expand_dims(ops.add(ops.arange(length, dtype="int32"), start_index), 0)
 
 
-def sinusoids(positions, width, max_wavelength=10000.0):
+def sinusoids(positions, width, max_wavelength=10000.0, interleaved=True):
     """Returns float32 (A, T, width): PE[pos, 2i] = sin(pos / w^(2i/d)), PE[pos, 2i+1] = cos(same).
 
     Args:
         positions: int (A, T), absolute. width: d, any positive int. max_wavelength: w.
+        interleaved: whether sine and cosine of a pair are neighbours, or all sines come first.
 
     Section 3.5. An odd width ends with a sine.
     """
@@ -32,6 +33,8 @@ def sinusoids(positions, width, max_wavelength=10000.0):
         ops.multiply(ops.arange(pairs, dtype="float32"), -2.0 * math.log(max_wavelength) / width)
     )
     angles = ops.multiply(ops.cast(positions, "float32")[:, :, None], rates)  # (A, T, pairs)
-    interleaved = ops.stack([ops.sin(angles), ops.cos(angles)], axis=-1)  # (A, T, pairs, 2)
+    both = [ops.sin(angles), ops.cos(angles)]  # 2 x (A, T, pairs)
+    if not interleaved:
+        return ops.concatenate(both, axis=-1)[:, :, :width]
     shape = ops.shape(positions)
-    return ops.reshape(interleaved, (shape[0], shape[1], 2 * pairs))[:, :, :width]
+    return ops.reshape(ops.stack(both, axis=-1), (shape[0], shape[1], 2 * pairs))[:, :, :width]

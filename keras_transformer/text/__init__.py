@@ -9,6 +9,7 @@ from keras_transformer.text.datasets import (
     translation_data,
 )
 from keras_transformer.text.keras_hub_tokenizer import KerasHubTokenizer
+from keras_transformer.text.mask_tokens import MaskedTokens, mask_tokens
 from keras_transformer.text.parallel_corpus import ParallelCorpus
 from keras_transformer.text.subword_tokenizer import SubwordTokenizer
 from keras_transformer.text.token_batches import TokenBatches
@@ -16,12 +17,14 @@ from keras_transformer.text.token_batches import TokenBatches
 __all__ = [
     "CaptionGrammar",
     "KerasHubTokenizer",
+    "MaskedTokens",
     "ParallelCorpus",
     "SubwordTokenizer",
     "TokenBatches",
     "TranslationData",
     "captions",
     "load_folder",
+    "mask_tokens",
     "multi30k",
     "translation_data",
 ]

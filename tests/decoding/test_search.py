@@ -111,6 +111,21 @@ def test_unknown_batch_and_length(search):
             np.testing.assert_array_equal(result.tokens, search(model, source).tokens)
 
 
+@pytest.mark.skipif(
+    keras.config.backend() != "tensorflow", reason="only TensorFlow has unknown sizes"
+)
+def test_prompt_of_unknown_length():
+    import tensorflow as tf
+
+    graph = tf.function(
+        lambda prompt: GreedySearch(max_length=3).decode(RandomModel(13), prompt, prompt),
+        input_signature=[tf.TensorSpec([None, None], "int32")],
+        autograph=False,
+    )
+    with pytest.raises(ValueError, match="`prompt` must have a known length"):
+        graph(np.ones((2, 3), "int32"))
+
+
 @pytest.mark.parametrize("search", SEARCHES)
 def test_empty_batch(search):
     result = search(RandomModel(13), np.zeros((0, 5), "int32"))

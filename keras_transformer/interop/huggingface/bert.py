@@ -1,0 +1,133 @@
+"""BERT and its kin: post-norm, learned positions, token types; a pooler or a head for masked tokens."""
+
+from keras_transformer.interop.huggingface.layouts import LINEAR
+from keras_transformer.interop.huggingface.settings import published_name
+from keras_transformer.interop.huggingface.weights import Entry, attention, layer_norm, linear
+from keras_transformer.models.families import layer_config
+from keras_transformer.models.masked_language_model import MaskedLanguageModel
+from keras_transformer.models.transformer_encoder import TransformerEncoder
+
+PREFIX = "bert."
+POSITION = "LearnedPositionEncoding"
+# Position numbers, and the heads of the other uses of the same encoder.
+IGNORED = ("*embeddings.position_ids", "cls.*", "*pooler.*")
+
+
+def read_arguments(settings, tensors):
+    """Returns (class, arguments) of the model that a config describes.
+
+    A checkpoint with the head for masked tokens is a `MaskedLanguageModel`, any other a
+    `TransformerEncoder`, pooled by "dense" where it has a pooler.
+    """
+    settings.require("is_decoder", False)
+    settings.require("add_cross_attention", False)
+    settings.require("position_embedding_type", "absolute")
+    names = tensors.names
+    masked = any(name.startswith("cls.predictions.") for name in names)
+    pooled = not masked and any("pooler." in name for name in names)
+    arguments = {
+        "vocabulary_size": settings.get("vocab_size", 30522),
+        "num_layers": settings.get("num_hidden_layers", 12),
+        "model_dim": settings.get("hidden_size", 768),
+        "num_heads": settings.get("num_attention_heads", 12),
+        "intermediate_dim": settings.get("intermediate_size", 3072),
+        "dropout": settings.get("hidden_dropout_prob", 0.1),
+        "position": layer_config(
+            "LearnedPositionEncoding", max_length=settings.get("max_position_embeddings", 512)
+        ),
+        "num_token_types": settings.get("type_vocab_size", 2),
+        "normalize_embedding": True,
+        "scale_embedding": False,
+        "pooling": "dense" if pooled else None,
+        "tie_weights": settings.get("tie_word_embeddings", True) or not masked,
+        "head_bias": masked,
+        "activation": settings.activation("hidden_act", "gelu"),
+        "epsilon": settings.get("layer_norm_eps", 1e-12),
+        "attention_dropout": settings.get("attention_probs_dropout_prob", 0.1),
+        "pad_id": settings.one_id("pad_token_id", 0),
+    }
+    settings.ignore("eos_token_id")
+    return (_masked if masked else TransformerEncoder), arguments
+
+
+def _masked(**arguments):
+    return MaskedLanguageModel(
+        TransformerEncoder(**arguments), activation=arguments["activation"]
+    )
+
+
+def telling_names(model):
+    """Returns the names of tensors that `read_arguments` looks for."""
+    if isinstance(model, MaskedLanguageModel):
+        return {"cls.predictions.bias"}
+    return {"bert.pooler.dense.weight"} if model.pooling == "dense" else set()
+
+
+def entries(model):
+    """Returns the tensors of a checkpoint of this model."""
+    encoder = getattr(model, "encoder", model)
+    layer = encoder.get_layer
+    embedding = encoder.embedding
+    found = [
+        *_head(model, embedding),
+        Entry("bert.embeddings.position_embeddings.weight", (layer("token_positions").table,)),
+        Entry(
+            "bert.embeddings.token_type_embeddings.weight", (layer("type_embedding").embeddings,)
+        ),
+        *layer_norm("bert.embeddings.LayerNorm", layer("embedding_norm")),
+    ]
+    for index in range(encoder.num_layers):
+        found += _block(f"bert.encoder.layer.{index}", layer(f"encoder_block_{index}"))
+    if encoder.pooling == "dense":
+        found += linear("bert.pooler.dense", layer("pooler"))
+    return found
+
+
+def _block(name, block):
+    maps = [f"{name}.attention.self.{each}" for each in ("query", "key", "value")]
+    return [
+        *attention([*maps, f"{name}.attention.output.dense"], block.attention),
+        *layer_norm(f"{name}.attention.output.LayerNorm", block.attention_norm),
+        *linear(f"{name}.intermediate.dense", block.feed_forward.inner_dense),
+        *linear(f"{name}.output.dense", block.feed_forward.outer_dense),
+        *layer_norm(f"{name}.output.LayerNorm", block.feed_forward_norm),
+    ]
+
+
+def _head(model, embedding):
+    name, head = "bert.embeddings.word_embeddings.weight", "cls.predictions"
+    if not isinstance(model, MaskedLanguageModel):
+        return [Entry(name, (embedding.embeddings,))]
+    tied = embedding.tie_weights
+    aliases = (f"{head}.decoder.weight",) if tied else ()
+    found = [
+        Entry(name, (embedding.embeddings,), aliases=aliases),
+        Entry(f"{head}.bias", (embedding.bias,), aliases=(f"{head}.decoder.bias",)),
+        *linear(f"{head}.transform.dense", model.get_layer("head_dense")),
+        *layer_norm(f"{head}.transform.LayerNorm", model.get_layer("head_norm")),
+    ]
+    if not tied:
+        found.append(Entry(f"{head}.decoder.weight", (embedding.reverse_embeddings,), LINEAR))
+    return found
+
+
+def write_settings(model, options):
+    """Returns the settings that `read_arguments` makes this model of."""
+    masked = isinstance(model, MaskedLanguageModel)
+    encoder = getattr(model, "encoder", model)
+    return {
+        "architectures": ["BertForMaskedLM" if masked else "BertModel"],
+        "vocab_size": encoder.vocabulary_size,
+        "hidden_size": encoder.model_dim,
+        "num_hidden_layers": encoder.num_layers,
+        "num_attention_heads": encoder.num_heads,
+        "intermediate_size": encoder.intermediate_dim,
+        "hidden_act": published_name(options["activation"]),
+        "hidden_dropout_prob": encoder.dropout,
+        "attention_probs_dropout_prob": options["attention_dropout"],
+        "max_position_embeddings": options["position"]["config"]["max_length"],
+        "type_vocab_size": encoder.num_token_types,
+        "layer_norm_eps": options["epsilon"],
+        "tie_word_embeddings": encoder.tie_weights,
+        "pad_token_id": encoder.pad_id,
+    }

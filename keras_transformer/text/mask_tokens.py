@@ -1,0 +1,129 @@
+"""Hiding tokens for a masked language model to guess (Devlin et al. 2019, section 3.1)."""
+
+from typing import NamedTuple
+
+import numpy as np
+
+
+class MaskedTokens(NamedTuple):
+    """A batch for `models.MaskedLanguageModel`.
+
+    Attributes:
+        tokens: int32 (B, T), with some tokens hidden.
+        labels: int32 (B, T), the tokens as they were.
+        weights: float32 (B, T), 1 where the model is asked, 0 elsewhere.
+    """
+
+    tokens: np.ndarray
+    labels: np.ndarray
+    weights: np.ndarray
+
+
+def mask_tokens(
+    tokens,
+    *,
+    mask_id,
+    vocabulary_size,
+    special_ids,
+    seed,
+    probability=0.15,
+    mask_share=0.8,
+    random_share=0.1,
+    word_starts=None,
+):
+    """Chooses tokens to guess, and hides them: most by the mask, some by a random token.
+
+    Of the n tokens of a row that are not special, round(probability n) are chosen, at least one. A
+    chosen one becomes `mask_id` with probability `mask_share`, a random token that is not special
+    with `random_share`, and otherwise stays, so that the model cannot trust what it sees.
+
+    Args:
+        tokens: int (B, T).
+        mask_id: int, the id that hides. vocabulary_size: int.
+        special_ids: ids that are neither chosen nor put in at random: padding, start, end, ...
+        seed: int; the same seed gives the same choice.
+        probability, mask_share, random_share: floats in [0, 1]; 0.15, 0.8 and 0.1 in BERT.
+        word_starts: bool (B, T), True where a token begins a word: then words are chosen whole,
+            until there are as many tokens or, with the last word, some more. None chooses single
+            tokens.
+
+    Returns:
+        `MaskedTokens`
+
+    Raises:
+        ValueError: if an argument is outside its rule.
+
+    >>> masked = mask_tokens([[2, 7, 8, 9, 3, 0]], mask_id=4, vocabulary_size=11,
+    ...                      special_ids=[0, 1, 2, 3, 4], seed=1)
+    >>> masked.weights.sum()
+    1.0
+
+    Reference: Devlin et al. 2019, section 3.1 and appendix A.1.
+    """
+    tokens = np.asarray(tokens)
+    _check(tokens, vocabulary_size, mask_id, word_starts)
+    _check_shares(probability, mask_share, random_share)
+    special_ids = np.unique([*special_ids, mask_id])
+    random = np.random.default_rng(seed)
+    maskable = ~np.isin(tokens, special_ids)
+    starts = np.ones_like(maskable) if word_starts is None else np.asarray(word_starts, "bool")
+    chosen = np.stack(
+        [
+            _chosen_in_row(random, of_row, starts_of_row, probability)
+            for of_row, starts_of_row in zip(maskable, starts, strict=True)
+        ]
+    )
+    ordinary = np.setdiff1d(np.arange(vocabulary_size), special_ids)
+    fate = random.random(tokens.shape)
+    hidden = np.where(chosen & (fate < mask_share), mask_id, tokens)
+    swapped = chosen & (fate >= mask_share) & (fate < mask_share + random_share)
+    hidden = np.where(swapped, random.choice(ordinary, tokens.shape), hidden)
+    return MaskedTokens(
+        hidden.astype("int32"), tokens.astype("int32"), chosen.astype("float32")
+    )
+
+
+def _chosen_in_row(random, maskable, starts, probability):
+    """Returns bool (T,): which tokens of a row are chosen, words whole."""
+    count = maskable.sum()
+    wanted = max(1, round(probability * count)) if probability else 0
+    words = np.cumsum(starts | ~maskable)  # a special token ends a word
+    numbers, sizes = np.unique(words[maskable], return_counts=True)
+    order = random.permutation(len(numbers))
+    before = np.cumsum(sizes[order]) - sizes[order]
+    return maskable & np.isin(words, numbers[order[before < wanted]])
+
+
+def _check(tokens, vocabulary_size, mask_id, word_starts):
+    if tokens.ndim != 2 or tokens.dtype.kind not in "iu":
+        raise ValueError(
+            f"`tokens` must be integers of shape (batch, length); got {tokens.dtype} of shape "
+            f"{tokens.shape}. Pad the rows to one length."
+        )
+    if tokens.size and not 0 <= tokens.min() <= tokens.max() < vocabulary_size:
+        raise ValueError(
+            f"`tokens` must be in [0, vocabulary_size); got {tokens.min()} to {tokens.max()} with "
+            f"{vocabulary_size}. Pass the tokenizer's size."
+        )
+    if not 0 <= mask_id < vocabulary_size:
+        raise ValueError(
+            f"`mask_id` must be in [0, {vocabulary_size}); got {mask_id}. Give the tokenizer a "
+            "piece for it."
+        )
+    if word_starts is not None and np.shape(word_starts) != tokens.shape:
+        raise ValueError(
+            f"`word_starts` must have the shape of `tokens`, {tokens.shape}; got "
+            f"{np.shape(word_starts)}."
+        )
+
+
+def _check_shares(probability, mask_share, random_share):
+    shares = {"probability": probability, "mask_share": mask_share, "random_share": random_share}
+    for name, value in shares.items():
+        if not 0 <= value <= 1:
+            raise ValueError(f"`{name}` must be in [0, 1]; got {value!r}. It is a probability.")
+    if mask_share + random_share > 1:
+        raise ValueError(
+            f"`mask_share` + `random_share` must be at most 1; got {mask_share} + {random_share}. "
+            "The rest of the chosen tokens stay as they are."
+        )

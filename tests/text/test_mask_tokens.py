@@ -1,0 +1,72 @@
+"""Masking for a masked language model: counts, shares, whole words, determinism."""
+
+import numpy as np
+import pytest
+
+from keras_transformer.text import mask_tokens
+
+pytestmark = pytest.mark.any_backend
+OPTIONS = {"mask_id": 4, "vocabulary_size": 97, "special_ids": [0, 1, 2, 3]}
+
+
+def rows(count, length, seed=0):
+    tokens = np.random.default_rng(seed).integers(5, 97, (count, length))
+    tokens[:, 0], tokens[:, -1] = 2, 0
+    return tokens
+
+
+def test_fifteen_percent_of_the_real_tokens_are_chosen_in_every_row():
+    tokens = rows(7, 102)
+    masked = mask_tokens(tokens, seed=1, **OPTIONS)
+    assert masked.weights.sum(axis=1).tolist() == [15.0] * 7
+    np.testing.assert_array_equal(masked.labels, tokens)
+    assert masked.weights[:, [0, -1]].sum() == 0
+
+
+def test_a_short_row_is_asked_for_one_token_and_an_empty_one_for_none():
+    masked = mask_tokens([[2, 7, 3], [2, 3, 0]], seed=1, **OPTIONS)
+    assert masked.weights.tolist() == [[0, 1, 0], [0, 0, 0]]
+
+
+def test_chosen_tokens_are_masked_swapped_or_kept_80_10_10():
+    tokens = rows(113, 202)
+    masked = mask_tokens(tokens, seed=3, **OPTIONS)
+    chosen = masked.weights > 0
+    np.testing.assert_array_equal(masked.tokens[~chosen], tokens[~chosen])
+    hidden, original = masked.tokens[chosen], tokens[chosen]
+    assert abs((hidden == 4).mean() - 0.8) < 0.03
+    kept = (hidden == original).mean()
+    assert abs(kept - 0.1) < 0.03  # one in 92 of the random tokens is the old one
+    assert hidden[(hidden != 4) & (hidden != original)].min() >= 5
+
+
+def test_words_are_chosen_whole():
+    tokens = rows(11, 62)
+    starts = np.zeros(tokens.shape, "bool")
+    starts[:, 1::3] = True  # words of three pieces, 1-3, 4-6, ...
+    masked = mask_tokens(tokens, seed=5, word_starts=starts, **OPTIONS)
+    by_word = masked.weights[:, 1:-1].reshape(11, 20, 3)
+    np.testing.assert_array_equal(by_word.min(axis=-1), by_word.max(axis=-1))
+    assert (masked.weights.sum(axis=1) == 9).all()  # round(0.15 60), a whole number of words
+
+
+def test_the_seed_decides():
+    tokens = rows(3, 41)
+    first, again, other = (mask_tokens(tokens, seed=seed, **OPTIONS) for seed in (1, 1, 2))
+    np.testing.assert_array_equal(first.tokens, again.tokens)
+    assert (first.weights != other.weights).any()
+
+
+@pytest.mark.parametrize(
+    "changes, name",
+    [
+        ({"probability": 1.5}, "`probability`"),
+        ({"mask_share": 0.8, "random_share": 0.3}, "`random_share`"),
+        ({"mask_id": 97}, "`mask_id`"),
+        ({"vocabulary_size": 50}, "`tokens`"),
+        ({"word_starts": [[True]]}, "`word_starts`"),
+    ],
+)
+def test_wrong_arguments_are_named(changes, name):
+    with pytest.raises(ValueError, match=name):
+        mask_tokens(rows(2, 9), seed=0, **{**OPTIONS, **changes})
