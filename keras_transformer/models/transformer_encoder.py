@@ -98,7 +98,7 @@ class TransformerEncoder(keras.Model):
         check_block_options(block_options)
         if pooling not in POOLINGS:
             raise ValueError(
-                f"`pooling` must be one of {POOLINGS}; got {pooling!r}. None gives a vector a token."
+                f"`pooling` must be one of {POOLINGS}; got {pooling!r}. None gives one a token."
             )
         position = deserialized(position)
         block_options = {name: serialized(value) for name, value in block_options.items()}

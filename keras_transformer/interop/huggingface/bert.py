@@ -1,4 +1,4 @@
-"""BERT and its kin: post-norm, learned positions, token types; a pooler or a head for masked tokens."""
+"""BERT and its kin: post-norm, learned positions, token types; a pooler or masked tokens' head."""
 
 from keras_transformer.interop.huggingface.layouts import LINEAR
 from keras_transformer.interop.huggingface.settings import published_name

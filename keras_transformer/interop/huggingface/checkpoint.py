@@ -46,7 +46,7 @@ def load_model(folder, **arguments):
 
     Raises:
         ValueError: if the family, a setting or a tensor is not known; if tensors are missing or
-            have the wrong shape (one error lists all); if a file is damaged or is not plain weights.
+            have the wrong shape (one error lists all); if a file is damaged or not plain weights.
 
     Example:
 
