@@ -135,7 +135,13 @@ def curves(path, title, panels, columns):
         axes.plot(x, measured, "o-", label="measured")
         for name, values in formulas.items():
             axes.plot(x, values, "--", label=name)
-        axes.set(xlabel=x_label, ylabel=y_label, xscale="log", yscale="log")
+        # Proportional growth is a straight line; what grows little is seen better from zero.
+        wide = max(measured) > 4 * min(measured)
+        axes.set(xlabel=x_label, ylabel=y_label, xscale="log", yscale="log" if wide else "linear")
+        if not wide:
+            axes.set_ylim(bottom=0)
+        axes.set_xticks(x, [f"{value:,}" for value in x], fontsize="small")
+        axes.minorticks_off()
         axes.legend(fontsize="small")
     figure.suptitle(title)
     _save(figure, path)

@@ -57,7 +57,7 @@ def main():
         panels.append(panel(dimension, sizes, middle, measured, memory=False))
         panels.append(panel(dimension, sizes, middle, measured, memory=True))
     show_predictions(middle, measured)
-    title = f"Training steps on {arguments.backend}, {arguments.dtype}, around {middle}"
+    title = f"A training step on {arguments.backend}, {arguments.dtype}: time and memory"
     report.curves(arguments.plot, title, panels[::2] + panels[1::2], columns=len(growth))
     report.append_lines(
         arguments.output,
