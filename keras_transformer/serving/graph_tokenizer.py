@@ -16,18 +16,18 @@ def graph_tokenizer(tokenizer):
     Returns:
         An object with `tokenize` (string (B,) -> ragged int32 (B, None)), `detokenize` (the other
         way), and `resource`, which a SavedModel must keep.
-
-    Raises:
-        ValueError: for another tokenizer.
     """
-    if isinstance(tokenizer, SubwordTokenizer):
-        return _SubwordGraph(tokenizer)
-    if isinstance(tokenizer, KerasHubTokenizer):
-        return _KerasHubGraph(tokenizer)
-    raise ValueError(
-        "`tokenizer` must be a `SubwordTokenizer` or one of KerasHub's to be exported; got "
-        f"{type(tokenizer).__name__}."
-    )
+    check_graph_form(tokenizer)
+    return _GRAPH_FORMS[type(tokenizer)](tokenizer)
+
+
+def check_graph_form(tokenizer):
+    """Raises ValueError for a tokenizer that has no form in a graph; loads no TensorFlow."""
+    if type(tokenizer) not in _GRAPH_FORMS:
+        raise ValueError(
+            "`tokenizer` must be a `SubwordTokenizer` or one of KerasHub's to be exported; got "
+            f"{type(tokenizer).__name__}."
+        )
 
 
 class _SubwordGraph:
@@ -68,3 +68,6 @@ class _KerasHubGraph:
         ids = tf.ragged.boolean_mask(ids, ids.with_flat_values(kept))
         text = tf.strings.unicode_transcode(self.resource.detokenize(ids), "UTF-8", "UTF-8")
         return tf.where(ids.row_lengths() > 0, text, "")
+
+
+_GRAPH_FORMS = {SubwordTokenizer: _SubwordGraph, KerasHubTokenizer: _KerasHubGraph}

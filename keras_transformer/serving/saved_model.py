@@ -10,6 +10,7 @@ from pathlib import Path
 import keras
 
 from keras_transformer.new_folder import check_new_folder, new_folder
+from keras_transformer.serving.graph_tokenizer import check_graph_form
 
 _MARKER = "saved_model.pb"
 
@@ -43,6 +44,7 @@ def export_saved_model(translator, path, overwrite=False):
         ImportError: if TensorFlow or tensorflow-text is not installed.
         RuntimeError: if the second process fails; the message holds what it said.
     """
+    check_graph_form(translator.tokenizer)
     check_new_folder(path, overwrite, _MARKER)
     _check_installed("tensorflow", "tensorflow_text")
     with new_folder(path, overwrite, _MARKER) as folder:

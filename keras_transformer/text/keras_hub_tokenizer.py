@@ -30,6 +30,9 @@ class KerasHubTokenizer:
     Example:
 
     ```python
+    import keras_hub
+    from keras_transformer.text import KerasHubTokenizer
+
     words = ["[PAD]", "[UNK]", "[START]", "[END]", "a", "dog", "run", "##s"]
     tokenizer = KerasHubTokenizer(
         keras_hub.tokenizers.WordPieceTokenizer(words), pad_id=0, start_id=2, end_id=3
