@@ -56,7 +56,7 @@ def test_the_code_of_a_page_runs(page, tmp_path):
     assert process.returncode == 0, process.stderr[-3000:]
     if page.name == "README.md":
         accuracy = float(re.findall(r"token_accuracy: ([\d.]+)", process.stdout)[-1])
-        assert accuracy > 0.99
+        assert accuracy > 0.97
 
 
 def shown(value):
