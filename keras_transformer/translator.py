@@ -15,13 +15,18 @@ from keras_transformer.decoding.search import check_positive_integer
 from keras_transformer.layers.learned_position_encoding import LearnedPositionEncoding
 from keras_transformer.new_folder import new_folder
 from keras_transformer.text.keras_hub_tokenizer import KerasHubTokenizer, as_tokenizer
+from keras_transformer.text.marian_tokenizer import MarianTokenizer
 from keras_transformer.text.subword_tokenizer import SubwordTokenizer
 
 FORMAT = 1
 CONFIG_FILE = "translator.json"
 _MODEL_FILE = "model.keras"
 # The tokenizers that can be saved, and what each is saved as.
-_TOKENIZER_PARTS = {SubwordTokenizer: "tokenizer.model", KerasHubTokenizer: "tokenizer"}
+_TOKENIZER_PARTS = {
+    SubwordTokenizer: "tokenizer.model",
+    KerasHubTokenizer: "tokenizer",
+    MarianTokenizer: "tokenizer",
+}
 
 
 class Translations(NamedTuple):
@@ -51,9 +56,10 @@ class Translator:
 
     Args:
         model: a model that can be searched (`decoding.Search`), such as `models.Transformer`.
-        tokenizer: `SubwordTokenizer`; one of KerasHub's tokenizers, in a `text.KerasHubTokenizer`
-            unless it names its special ids itself; or an object with their methods, with which the
-            translator can neither be saved nor exported.
+        tokenizer: `SubwordTokenizer`; `MarianTokenizer`, which has no graph form to export; one
+            of KerasHub's tokenizers, in a `text.KerasHubTokenizer` unless it names its special ids
+            itself; or an object with their methods, with which the translator can neither be saved
+            nor exported.
         search: a `decoding.Search`; None is `BeamSearch()`.
         max_source_length: int, the most pieces of a source, the end counted.
 
@@ -61,15 +67,19 @@ class Translator:
         ValueError: if model and tokenizer do not fit, or if the model's learned positions are fewer
             than what the search may read.
 
-    Example:
+    Example, with a model that has not been trained:
 
-    ```python
-    translator = Translator(model, tokenizer, BeamSearch(beam_width=4, length_penalty=0.6))
-    translator.translate(["A dog runs.", "Two men sit."])  # ["Ein Hund rennt.", ...]
-    translator.save("en-de")
-    translator = Translator.load("en-de")
-    translator.export("en-de-served")
-    ```
+    >>> from keras_transformer import Translator
+    >>> from keras_transformer.decoding import BeamSearch
+    >>> from keras_transformer.models import Transformer
+    >>> from keras_transformer.text import SubwordTokenizer
+    >>> tokenizer = SubwordTokenizer.train(["a dog runs", "ein Hund rennt"], vocabulary_size=20)
+    >>> model = Transformer(20, num_layers=1, model_dim=16, num_heads=2, intermediate_dim=32)
+    >>> translator = Translator(model, tokenizer, BeamSearch(beam_width=4, max_length=7))
+    >>> len(translator.translate(["a dog runs", ""]))
+    2
+
+    `translator.save("en-de")`, `Translator.load("en-de")` and `translator.export("served")` follow.
     """
 
     def __init__(self, model, tokenizer, search=None, max_source_length=256):
@@ -137,7 +147,7 @@ class Translator:
         part = _TOKENIZER_PARTS.get(type(self.tokenizer))
         if part is None:
             raise ValueError(
-                "`tokenizer` must be a `SubwordTokenizer` or one of KerasHub's to be saved; got "
+                "`tokenizer` must be this library's or one of KerasHub's to be saved; got "
                 f"{type(self.tokenizer).__name__}."
             )
         with new_folder(path, overwrite, marker=CONFIG_FILE) as folder:
@@ -173,6 +183,24 @@ class Translator:
             keras.saving.deserialize_keras_object(config["search"]),
             config["max_source_length"],
         )
+
+    @classmethod
+    def from_huggingface(cls, folder, search=None, max_source_length=256, **arguments):
+        """Returns the translator of a Marian checkpoint, such as those of OPUS-MT.
+
+        Args:
+            folder: path of a folder with `config.json`, `model.safetensors`, `source.spm`,
+                `target.spm` and `vocab.json`.
+            search, max_source_length: as in `Translator`.
+            **arguments: of the model, as in `interop.huggingface.load_model`.
+
+        Raises:
+            ValueError: if a file is missing or damaged, or the checkpoint is of another family.
+        """
+        from keras_transformer.interop import huggingface
+
+        model = huggingface.load_model(folder, **arguments)
+        return cls(model, MarianTokenizer.load(folder), search, max_source_length)
 
     def export(self, path, overwrite=False):
         """Writes a SavedModel, string tensor in and string tensor out: see `serving`.

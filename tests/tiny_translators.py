@@ -12,7 +12,7 @@ from keras import ops
 
 from keras_transformer.decoding import BeamSearch, DecodingState
 from keras_transformer.models import Transformer
-from keras_transformer.text import SubwordTokenizer
+from keras_transformer.text import MarianTokenizer, SubwordTokenizer
 from keras_transformer.translator import Translator
 
 SENTENCES = [
@@ -31,6 +31,21 @@ AWKWARD = ["", "a dog", "  \t ", "🙂 dog 🙂", "こんにちは", "\u2028", "
 @functools.cache
 def subword_tokenizer():
     return SubwordTokenizer.train(SENTENCES, vocabulary_size=97)
+
+
+@functools.cache
+def marian_tokenizer():
+    """Two SentencePiece models, one a language, whose pieces share a vocabulary."""
+    protos = [
+        SubwordTokenizer.train(sentences, vocabulary_size=57).model_proto
+        for sentences in (SENTENCES[:4], SENTENCES[4:])
+    ]
+    pieces = []
+    for proto in protos:
+        tokenizer = SubwordTokenizer(proto)
+        pieces += [tokenizer.id_to_piece(token) for token in range(4, tokenizer.vocabulary_size)]
+    pieces = ["</s>", "<unk>", ">>deu<<", *dict.fromkeys(pieces), "<pad>"]
+    return MarianTokenizer(*protos, {piece: number for number, piece in enumerate(pieces)})
 
 
 class CopyModel:

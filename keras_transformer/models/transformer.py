@@ -3,6 +3,7 @@
 from typing import NamedTuple
 
 import keras
+import numpy as np
 from keras import ops
 
 from keras_transformer.arguments import check_rates
@@ -49,6 +50,7 @@ class Transformer(SequenceModel):
         tie_weights: whether the head is the embedding's matrix.
         scale_embedding: whether embedded ids are multiplied by sqrt(D) (section 3.4).
         head_scale, head_bias: of the head, as in `TokenEmbedding`.
+        suppressed_ids: ids that no search picks (Marian's padding, which its searches start from).
         pad_id, start_id, end_id: int, the vocabulary's special ids. Where `start_id` is `pad_id`, the
             target's padding is on the right and is not masked: what follows cannot be seen anyway.
         seed: int, for the dropout.
@@ -92,6 +94,7 @@ class Transformer(SequenceModel):
         scale_embedding=True,
         head_scale=None,
         head_bias=False,
+        suppressed_ids=(),
         pad_id=0,
         start_id=2,
         end_id=3,
@@ -107,6 +110,8 @@ class Transformer(SequenceModel):
         check_positive(num_heads=num_heads, intermediate_dim=intermediate_dim)
         check_rates(dropout=dropout)
         check_special_ids(vocabulary_size, pad_id=pad_id, start_id=start_id, end_id=end_id)
+        for suppressed_id in suppressed_ids:
+            check_special_ids(vocabulary_size, suppressed_ids=suppressed_id)
         check_block_options(block_options)
         if isinstance(position, dict):
             position = keras.saving.deserialize_keras_object(position)
@@ -155,6 +160,7 @@ class Transformer(SequenceModel):
         self.scale_embedding = scale_embedding
         self.head_scale = head_scale
         self.head_bias = head_bias
+        self.suppressed_ids = list(suppressed_ids)
         self.pad_id = pad_id
         self.start_id = start_id
         self.end_id = end_id
@@ -281,7 +287,13 @@ class Transformer(SequenceModel):
         state = state._replace(
             cache={"blocks": blocks, "seen": seen}, index=state.index + ops.shape(tokens)[1]
         )
-        return ops.cast(logits, "float32"), state
+        return self._without_suppressed(ops.cast(logits, "float32")), state
+
+    def _without_suppressed(self, logits):
+        if not self.suppressed_ids:
+            return logits
+        suppressed = np.isin(np.arange(self.vocabulary_size), self.suppressed_ids)
+        return ops.where(suppressed, -float("inf"), logits)
 
     def get_config(self):
         return {
@@ -298,6 +310,7 @@ class Transformer(SequenceModel):
             "scale_embedding": self.scale_embedding,
             "head_scale": self.head_scale,
             "head_bias": self.head_bias,
+            "suppressed_ids": self.suppressed_ids,
             "pad_id": self.pad_id,
             "start_id": self.start_id,
             "end_id": self.end_id,

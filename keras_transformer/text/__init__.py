@@ -9,6 +9,7 @@ from keras_transformer.text.datasets import (
     translation_data,
 )
 from keras_transformer.text.keras_hub_tokenizer import KerasHubTokenizer
+from keras_transformer.text.marian_tokenizer import MarianTokenizer
 from keras_transformer.text.mask_tokens import MaskedTokens, mask_tokens
 from keras_transformer.text.parallel_corpus import ParallelCorpus
 from keras_transformer.text.subword_tokenizer import SubwordTokenizer
@@ -17,6 +18,7 @@ from keras_transformer.text.token_batches import TokenBatches
 __all__ = [
     "CaptionGrammar",
     "KerasHubTokenizer",
+    "MarianTokenizer",
     "MaskedTokens",
     "ParallelCorpus",
     "SubwordTokenizer",

@@ -8,7 +8,7 @@ CONFIG_FILE = "config.json"
 # Settings that shape neither the network nor its numbers: bookkeeping, training, generation.
 INERT = frozenset(
     """
-    _name_or_path _num_labels add_bias_logits architectures attn_implementation bad_words_ids
+    _name_or_path _num_labels add_bias_logits architectures attn_implementation
     begin_suppress_tokens bos_token_id chunk_size_feed_forward classif_dropout classifier_dropout
     cls_token_id decoder_layerdrop diversity_penalty do_sample dtype early_stopping
     encoder_layerdrop encoder_no_repeat_ngram_size exponential_decay_length_penalty finetuning_task
@@ -107,6 +107,16 @@ class Settings:
         if isinstance(value, list):
             value = value[0]
         return default if value is None else value
+
+    def suppressed_ids(self):
+        """Returns the ids that generation may not pick."""
+        words = self.get("bad_words_ids") or []
+        if any(len(word) != 1 for word in words):
+            raise ValueError(
+                f"{CONFIG_FILE}: the setting 'bad_words_ids' must hold words of one id; got "
+                f"{words}. A search here suppresses single ids only."
+            )
+        return [word[0] for word in words]
 
     def ignore(self, *names):
         """Marks settings of parts that this library does not build."""

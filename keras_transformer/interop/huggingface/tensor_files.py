@@ -1,4 +1,4 @@
-"""The tensors of a checkpoint's folder by name: safetensors or torch's pickle, whole or in shards."""
+"""A checkpoint folder's tensors by name: safetensors or torch's pickle, whole or in shards."""
 
 import json
 from pathlib import Path

@@ -1,0 +1,262 @@
+"""Checkpoints that are damaged, dangerous, incomplete or of another kind; shards; no torch."""
+
+import json
+import os
+import pickle
+import zipfile
+
+import keras
+import numpy as np
+import pytest
+from keras import ops
+from tiny_translators import run_python
+
+from keras_transformer.interop import huggingface
+from keras_transformer.layers import LearnedPositionEncoding, RelativePositionBias
+from keras_transformer.models import CausalLanguageModel, Transformer
+
+numpy_format = pytest.importorskip("safetensors.numpy")
+SIZES = {"num_layers": 1, "model_dim": 12, "num_heads": 3, "intermediate_dim": 19}
+
+
+def gpt2(**options):
+    return CausalLanguageModel(
+        31,
+        **SIZES,
+        position=LearnedPositionEncoding(max_length=11),
+        scale_embedding=False,
+        activation="gelu_tanh",
+        epsilon=1e-5,
+        attention_dropout=0.1,
+        **options,
+    )
+
+
+def t5(tied=True):
+    scheme = {"num_buckets": 8, "max_distance": 11}
+    return Transformer(
+        31,
+        **SIZES,
+        key_dim=5,
+        position=RelativePositionBias(**scheme),
+        decoder_position=RelativePositionBias(**scheme, bidirectional=False),
+        tie_weights=tied,
+        head_scale=12**-0.5,
+        scale_embedding=False,
+        normalize_first=True,
+        normalization="rms",
+        use_bias=False,
+        attention_scale=1.0,
+        attention_dropout=0.1,
+        feed_forward_dropout=0.1,
+        start_id=0,
+        end_id=1,
+    )
+
+
+def logits_of(model):
+    tokens = np.array([[5, 7, 11]], "int32")
+    inputs = tokens if isinstance(model.input, keras.KerasTensor) else None
+    if inputs is None:
+        inputs = {"source": tokens, "target": tokens}
+    return ops.convert_to_numpy(model(inputs))
+
+
+@pytest.fixture
+def folder(tmp_path):
+    huggingface.save_model(gpt2(), tmp_path / "gpt2", "gpt2")
+    return tmp_path / "gpt2"
+
+
+def change_settings(folder, **changes):
+    path = folder / "config.json"
+    path.write_text(json.dumps({**json.loads(path.read_text()), **changes}))
+
+
+def change_tensors(folder, change):
+    path = folder / "model.safetensors"
+    tensors = numpy_format.load_file(path)
+    change(tensors)
+    numpy_format.save_file(tensors, path)
+
+
+def test_what_is_saved_is_loaded(folder):
+    model = gpt2()
+    huggingface.save_model(model, folder, "gpt2", overwrite=True)
+    np.testing.assert_array_equal(logits_of(huggingface.load_model(folder)), logits_of(model))
+
+
+def test_an_unknown_setting_and_an_unknown_value_are_named(folder):
+    change_settings(folder, use_alibi=True)
+    with pytest.raises(ValueError, match="use_alibi"):
+        huggingface.load_model(folder)
+    change_settings(folder, use_alibi=True, scale_attn_by_inverse_layer_idx=True)
+    with pytest.raises(ValueError, match="scale_attn_by_inverse_layer_idx"):
+        huggingface.load_model(folder)
+    change_settings(folder, scale_attn_by_inverse_layer_idx=False, activation_function="xielu")
+    with pytest.raises(ValueError, match="activation_function.*xielu"):
+        huggingface.load_model(folder)
+    change_settings(folder, model_type="rwkv")
+    with pytest.raises(ValueError, match="rwkv"):
+        huggingface.load_model(folder)
+
+
+def test_one_error_lists_all_tensors_that_do_not_fit(folder):
+    def change(tensors):
+        del tensors["transformer.h.0.mlp.c_fc.bias"]
+        tensors["transformer.h.1.mlp.c_fc.bias"] = np.zeros(3, "float32")
+        tensors["transformer.ln_f.weight"] = np.zeros(13, "float32")
+        tensors["lm_head.weight"] = np.zeros((31, 12), "float32")
+
+    change_tensors(folder, change)
+    with pytest.raises(ValueError) as error:
+        huggingface.load_model(folder)
+    for part in (
+        "missing: transformer.h.0.mlp.c_fc.bias",
+        "extra: transformer.h.1.mlp.c_fc.bias",
+        "wrong shape: transformer.ln_f.weight (13,), not (12,)",
+        "different though tied: transformer.wte.weight and lm_head.weight",
+    ):
+        assert part in str(error.value)
+
+
+def test_names_of_the_bare_model_and_tensors_that_hold_nothing_are_known(folder):
+    expected = logits_of(huggingface.load_model(folder))
+
+    def change(tensors):
+        for name in list(tensors):
+            tensors[name.removeprefix("transformer.")] = tensors.pop(name)
+        tensors["h.0.attn.bias"] = np.tril(np.ones((1, 1, 11, 11), "float32"))
+
+    change_tensors(folder, change)
+    np.testing.assert_array_equal(logits_of(huggingface.load_model(folder)), expected)
+
+
+def test_half_precision_tensors_are_read(folder):
+    import ml_dtypes
+
+    expected = logits_of(huggingface.load_model(folder))
+
+    def change(tensors):
+        for name, array in tensors.items():
+            tensors[name] = array.astype(ml_dtypes.bfloat16)
+
+    change_tensors(folder, change)
+    np.testing.assert_allclose(logits_of(huggingface.load_model(folder)), expected, atol=0.1)
+
+
+def test_shards_are_read_and_a_missing_one_is_named(folder):
+    expected = logits_of(huggingface.load_model(folder))
+    tensors = numpy_format.load_file(folder / "model.safetensors")
+    (folder / "model.safetensors").unlink()
+    names = sorted(tensors)
+    shards = {"part-1.safetensors": names[::2], "part-2.safetensors": names[1::2]}
+    for shard, held in shards.items():
+        numpy_format.save_file({name: tensors[name] for name in held}, folder / shard)
+    weight_map = {name: shard for shard, held in shards.items() for name in held}
+    index = folder / "model.safetensors.index.json"
+    index.write_text(json.dumps({"metadata": {}, "weight_map": weight_map}))
+    np.testing.assert_array_equal(logits_of(huggingface.load_model(folder)), expected)
+    (folder / "part-2.safetensors").unlink()
+    with pytest.raises(ValueError, match="part-2.safetensors"):
+        huggingface.load_model(folder)
+
+
+@pytest.mark.parametrize("kept", [0, 7, 100, -3])
+def test_a_cut_off_file_is_an_error(folder, kept):
+    path = folder / "model.safetensors"
+    path.write_bytes(path.read_bytes()[:kept])
+    with pytest.raises(ValueError, match="damaged or cut off"):
+        huggingface.load_model(folder)
+
+
+def test_a_damaged_config_or_none_is_an_error(folder, tmp_path):
+    (folder / "config.json").write_text("{")
+    with pytest.raises(ValueError, match="config.json is damaged"):
+        huggingface.load_model(folder)
+    (folder / "config.json").unlink()
+    with pytest.raises(ValueError, match="config.json"):
+        huggingface.load_model(folder)
+
+
+class Harmful:
+    def __reduce__(self):
+        return os.mkdir, ("executed",)
+
+
+def test_a_pickle_of_plain_weights_is_read_and_any_other_is_not_executed(
+    folder, monkeypatch, tmp_path
+):
+    torch = pytest.importorskip("torch")
+    monkeypatch.chdir(tmp_path)
+    expected = logits_of(huggingface.load_model(folder))
+    tensors = numpy_format.load_file(folder / "model.safetensors")
+    (folder / "model.safetensors").unlink()
+    path = folder / "pytorch_model.bin"
+    torch.save({name: torch.from_numpy(array) for name, array in tensors.items()}, path)
+    np.testing.assert_array_equal(logits_of(huggingface.load_model(folder)), expected)
+    torch.save({"transformer.wte.weight": Harmful()}, path)
+    with pytest.raises(ValueError, match="plain weights"):
+        huggingface.load_model(folder)
+    path.write_bytes(pickle.dumps(Harmful()))
+    with pytest.raises(ValueError, match="plain weights"):
+        huggingface.load_model(folder)
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("archive/data.pkl", pickle.dumps(Harmful()))
+    with pytest.raises(ValueError, match="plain weights"):
+        huggingface.load_model(folder)
+    assert not (tmp_path / "executed").exists()
+
+
+@pytest.mark.parametrize("name", ["encoder.embed_tokens.weight", "decoder.embed_tokens.weight"])
+@pytest.mark.parametrize("tied", [True, False])
+def test_the_embedding_of_t5_is_found_under_each_of_its_names(name, tied, tmp_path):
+    model = t5(tied)
+    huggingface.save_model(model, tmp_path / "t5", "t5")
+    change_tensors(tmp_path / "t5", lambda all: all.update({name: all.pop("shared.weight")}))
+    loaded = huggingface.load_model(tmp_path / "t5")
+    assert loaded.tie_weights is tied
+    np.testing.assert_array_equal(logits_of(loaded), logits_of(model))
+
+
+def test_embeddings_of_t5_that_differ_are_an_error(tmp_path):
+    huggingface.save_model(t5(), tmp_path / "t5", "t5")
+    other = {"decoder.embed_tokens.weight": np.zeros((31, 12), "float32")}
+    change_tensors(tmp_path / "t5", lambda tensors: tensors.update(other))
+    with pytest.raises(ValueError, match="different though tied: shared.weight and decoder"):
+        huggingface.load_model(tmp_path / "t5")
+
+
+@pytest.mark.parametrize(
+    "model, model_type, named",
+    [
+        (lambda: gpt2(gated=True), "gpt2", "gated=True"),
+        (lambda: gpt2(normalization="rms"), "gpt2", "normalization='rms'"),
+        (gpt2, "llama", "position"),
+        (t5, "marian", "position"),
+    ],
+)
+def test_a_model_that_the_family_cannot_hold_is_not_saved(model, model_type, named, tmp_path):
+    with pytest.raises(ValueError, match=named):
+        huggingface.save_model(model(), tmp_path / "saved", model_type)
+    assert not (tmp_path / "saved").exists()
+
+
+def test_arguments_take_the_place_of_the_config(folder):
+    model = huggingface.load_model(folder, dropout=0.0, mechanism="dense")
+    assert model.dropout == 0.0
+    np.testing.assert_allclose(
+        logits_of(model), logits_of(huggingface.load_model(folder)), atol=1e-5
+    )
+
+
+def test_reading_loads_neither_torch_nor_transformers(folder):
+    code = """
+import sys, keras
+before = set(sys.modules)
+from keras_transformer.interop import huggingface
+huggingface.load_model(sys.argv[1])
+print(sorted({name.split(".")[0] for name in set(sys.modules) - before}))
+"""
+    loaded = run_python(code, folder)
+    assert "torch'" not in loaded and "transformers" not in loaded.replace("keras_transformer", "")
