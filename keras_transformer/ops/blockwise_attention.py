@@ -286,8 +286,8 @@ def _block_gradient(inputs, rows, query, upstream, value, i, j):
     )
     scores, slope = _scores(inputs, query, i, j)
     weights = ops.exp(scores - normalizer)
-    keys = ops.transpose(value, (0, 1, 3, 2))
-    gradient = unfold_groups(ops.matmul(upstream, keys), inputs.query.shape[2])
+    gradient = ops.einsum("bmtw,bmsw->bmts", upstream, value)
+    gradient = unfold_groups(gradient, inputs.query.shape[2])
     gradient = ops.cast(gradient, "float32")  # of the dropped weights
     kept = weights
     if inputs.seed is not None:
@@ -301,8 +301,8 @@ def _block_gradient(inputs, rows, query, upstream, value, i, j):
 def _scores(inputs, query, i, j):
     """Returns (scores float32 (B, N, t, s), -inf where hidden; the slope of the soft cap or None)."""
     plan, request = inputs.plan, inputs.request
-    keys = ops.transpose(key_block(inputs.key, j, plan.column_length), (0, 1, 3, 2))
-    scores = ops.cast(ops.matmul(query, keys), "float32")  # (B, M, G t, s)
+    key = key_block(inputs.key, j, plan.column_length)
+    scores = ops.cast(ops.einsum("bmth,bmsh->bmts", query, key), "float32")  # (B, M, G t, s)
     scores = unfold_groups(scores, inputs.query.shape[2])
     slope = None
     if request.logit_soft_cap is not None:
@@ -331,9 +331,9 @@ def _times_keys(weights, block):
 
 
 def _times_queries(weights, block):
-    """Returns float32 (B, M, s, X): weights (B, N, t, s), transposed, times (B, M, G t, X)."""
+    """Returns float32 (B, M, s, X): sums over queries of weights (B, N, t, s) x (B, M, G t, X)."""
     folded = ops.cast(fold_groups(weights, block.shape[1]), block.dtype)
-    return ops.cast(ops.matmul(ops.transpose(folded, (0, 1, 3, 2)), block), "float32")
+    return ops.cast(ops.einsum("bmts,bmtx->bmsx", folded, block), "float32")
 
 
 def _keep_mask(inputs, weights, i, j):

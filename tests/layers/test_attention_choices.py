@@ -1,0 +1,148 @@
+"""Laws that hold for every position scheme with every mechanism."""
+
+import keras
+import numpy as np
+import pytest
+from keras import ops
+
+from keras_transformer.layers.alibi_bias import AlibiBias
+from keras_transformer.layers.blockwise_attention import BlockwiseAttention
+from keras_transformer.layers.multi_head_attention import MultiHeadAttention
+from keras_transformer.layers.random_feature_attention import RandomFeatureAttention
+from keras_transformer.layers.relative_position_bias import RelativePositionBias
+from keras_transformer.layers.rotary_position import RotaryPosition
+from keras_transformer.layers.sinusoidal_position_encoding import SinusoidalPositionEncoding
+from keras_transformer.layers.sliding_window_attention import SlidingWindowAttention
+
+B, T, D = 2, 7, 6
+
+SCHEMES = {
+    "none": lambda: None,
+    "rotary": RotaryPosition,
+    "alibi": AlibiBias,
+    "relative": lambda: RelativePositionBias(8, 16, bidirectional=False),
+}
+MECHANISMS = {
+    "auto": lambda: "auto",
+    "dense": lambda: "dense",
+    "blockwise": lambda: BlockwiseAttention(3),
+    "window": lambda: SlidingWindowAttention(3, 1, block_size=3),
+    "random features": lambda: RandomFeatureAttention(8, seed=1),
+}
+PAIRS = [
+    (scheme, mechanism)
+    for mechanism in MECHANISMS
+    for scheme in SCHEMES
+    if mechanism != "random features" or scheme in ("none", "rotary")
+]
+
+
+def layer_of(scheme, mechanism, **options):
+    layer = MultiHeadAttention(
+        2, 4, position=SCHEMES[scheme](), mechanism=MECHANISMS[mechanism](), **options
+    )
+    layer.build((B, T, D), (B, T, D))
+    return layer
+
+
+def numbers(tensor):
+    return ops.convert_to_numpy(tensor)
+
+
+@pytest.mark.parametrize("scheme, mechanism", PAIRS)
+def test_cached_equals_uncached(scheme, mechanism):
+    layer = layer_of(scheme, mechanism)
+    inputs = keras.random.normal((B, T, D), seed=1)
+    right = numbers(layer(inputs, inputs, use_causal_mask=True))
+    cache, start = layer.empty_cache(B, T), 0
+    for end in (5, 6, T):
+        positions = ops.broadcast_to(ops.arange(start, end, dtype="int32")[None], (B, end - start))
+        outputs, cache = layer.step(
+            inputs[:, start:end], cache, ops.convert_to_tensor(start, "int32"), positions
+        )
+        np.testing.assert_allclose(numbers(outputs), right[:, start:end], atol=1e-5)
+        start = end
+
+
+@pytest.mark.parametrize("mechanism", ["dense", "blockwise", "window"])
+@pytest.mark.parametrize("scheme", ["rotary", "relative"])
+def test_packed_sentences_give_what_they_give_alone(scheme, mechanism):
+    layer = layer_of(scheme, mechanism)
+    row = keras.random.normal((1, T, D), seed=1)
+    positions = np.array([[0, 1, 2, 0, 1, 2, 3]], "int32")
+    segments = np.array([[1, 1, 1, 2, 2, 2, 2]], "int32")
+    packed = layer(
+        row,
+        row,
+        use_causal_mask=True,
+        query_positions=positions,
+        key_positions=positions,
+        query_segments=segments,
+        key_segments=segments,
+    )
+    alone = [layer(part, part, use_causal_mask=True) for part in (row[:, :3], row[:, 3:])]
+    np.testing.assert_allclose(numbers(packed), numbers(ops.concatenate(alone, 1)), atol=1e-5)
+
+
+@pytest.mark.parametrize("scheme, mechanism", PAIRS)
+def test_left_padding_is_inert(scheme, mechanism):
+    layer = layer_of(scheme, mechanism)
+    row = keras.random.normal((1, 4, D), seed=1)
+    padded = ops.concatenate([9 * ops.ones((1, 3, D)), row], axis=1)
+    positions = np.array([[-1, -1, -1, 0, 1, 2, 3]], "int32")
+    outputs = layer(
+        padded, padded, query_positions=positions, key_positions=positions, use_causal_mask=True
+    )
+    right = layer(row, row, use_causal_mask=True)
+    np.testing.assert_allclose(numbers(outputs)[:, 3:], numbers(right), atol=1e-5)
+
+
+def test_case_15_start_index_past_256_in_bfloat16():
+    layer = SinusoidalPositionEncoding(dtype="bfloat16")
+    right = numbers(ops.cast(layer(ops.zeros((1, 303, D))), "float32"))[:, 300:]
+    for start in (300, ops.convert_to_tensor(300, "int32")):
+        outputs = layer(ops.zeros((1, 3, D)), start_index=start)
+        np.testing.assert_array_equal(numbers(ops.cast(outputs, "float32")), right)
+
+
+@pytest.mark.parametrize("scheme", ["rotary", "alibi", "relative"])
+def test_case_15_positions_past_256_in_bfloat16(scheme):
+    layer = layer_of(scheme, "dense", dtype="bfloat16")
+    inputs = keras.random.normal((1, 4, D), seed=1)
+    near = layer(inputs, inputs, use_causal_mask=True)
+    far = layer(
+        inputs,
+        inputs,
+        use_causal_mask=True,
+        query_positions=np.arange(257, 261),
+        key_positions=np.arange(257, 261),
+    )
+    np.testing.assert_allclose(
+        numbers(ops.cast(near, "float32")), numbers(ops.cast(far, "float32")), atol=0.03
+    )
+
+
+@pytest.mark.parametrize("norm", ["rms", "layer"])
+def test_query_and_key_normalization_forgets_their_size(norm):
+    layer = layer_of("rotary", "dense", query_key_norm=norm, use_bias=False)
+    inputs = keras.random.normal((B, T, D), seed=1)
+    before = numbers(layer(inputs, inputs))
+    for dense in (layer.query_dense, layer.key_dense):
+        dense.kernel.assign(1000 * dense.kernel)
+    np.testing.assert_allclose(numbers(layer(inputs, inputs)), before, atol=1e-3)
+    memory = layer.remember(inputs)
+    plain = layer_of("none", "dense", query_key_norm=norm, use_bias=False)
+    plain.set_weights(layer.get_weights())
+    np.testing.assert_allclose(
+        numbers(plain.recall(inputs, memory)), numbers(plain(inputs, inputs)), atol=1e-5
+    )
+    assert MultiHeadAttention.from_config(layer.get_config()).query_key_norm == norm
+    with pytest.raises(ValueError, match="`query_key_norm`"):
+        MultiHeadAttention(2, 4, query_key_norm="batch")
+
+
+@pytest.mark.parametrize("norm", ["rms", "layer"])
+def test_case_23_normalization_of_extreme_rows_in_half_precision(norm):
+    layer = layer_of("none", "dense", query_key_norm=norm, dtype="mixed_float16")
+    for rows in (np.zeros((1, T, D)), np.ones((1, T, D)), np.full((1, T, D), 3e3)):
+        assert np.isfinite(numbers(layer(rows.astype("float32"), rows.astype("float32")))).all()
