@@ -137,7 +137,8 @@ class Contest:
             self._random.shuffle(order)
             for name in order:
                 self._try(name, self._turn, results[name])
-                progress.turn_done(number, name, len(order))
+                if name not in self.failures:
+                    progress.turn_done(number, name, len(order))
         progress.close()
         results = {name: results[name] for name in results if name not in self.failures}
         for name, result in results.items():

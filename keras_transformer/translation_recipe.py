@@ -171,13 +171,13 @@ def compile_model(model, recipe):
 def _check_output(output, recipe, resume):
     settings = output / SETTINGS_FILE
     if not resume:
-        if output.exists() and (not output.is_dir() or any(output.iterdir())):
+        if output.exists() and not (output.is_dir() and _holds_no_run(output)):
             raise ValueError(
                 f"`output` must be a new or empty folder; {output} holds something already. "
                 "Choose another, or resume the run in it."
             )
         output.mkdir(parents=True, exist_ok=True)
-        settings.write_text(json.dumps(dataclasses.asdict(recipe), indent=2) + "\n")
+        _write_settings(settings, recipe)
         return
     if not settings.is_file() or not (output / TOKENIZER_FILE).is_file():
         raise ValueError(
@@ -194,6 +194,16 @@ def _check_output(output, recipe, resume):
             f"A run must be resumed with its own recipe, {', '.join(AFTERWARDS)} apart; {output} "
             f"was begun with {differences}."
         )
+    _write_settings(settings, recipe)
+
+
+def _holds_no_run(output):
+    """A run that ended before it had a tokenizer (say, of a vocabulary too large) is none."""
+    return all(path.name == SETTINGS_FILE for path in output.iterdir())
+
+
+def _write_settings(path, recipe):
+    path.write_text(json.dumps(dataclasses.asdict(recipe), indent=2) + "\n")
 
 
 def _tokenizer(data, output, recipe, resume):
@@ -208,11 +218,20 @@ def _tokenizer(data, output, recipe, resume):
 def _restore(model, output):
     """Loads the last epoch's weights and optimizer state; returns how many epochs are done."""
     paths = checkpoint_paths(output / CHECKPOINTS)
-    if not paths:
-        return 0
-    model.optimizer.build(model.trainable_variables)
-    model.load_weights(paths[-1])
-    return int(paths[-1].name.split("-")[1].split(".")[0])
+    done = 0
+    if paths:
+        model.optimizer.build(model.trainable_variables)
+        model.load_weights(paths[-1])
+        done = int(paths[-1].name.split("-")[1].split(".")[0])
+    _forget_history_after(output / HISTORY_FILE, done)
+    return done
+
+
+def _forget_history_after(path, epochs):
+    """Drops the line of an epoch whose checkpoint was not written: it is trained again."""
+    if path.is_file():
+        lines = path.read_text(encoding="utf-8").splitlines()
+        path.write_text("".join(f"{line}\n" for line in lines[:epochs]), encoding="utf-8")
 
 
 class _EpochOrder(keras.callbacks.Callback):

@@ -10,6 +10,7 @@ from keras_transformer.arguments import (
     check_rates,
 )
 from keras_transformer.layers.attention_mechanism import get_mechanism
+from keras_transformer.layers.dropout_seed import dropout_seed
 from keras_transformer.layers.feed_forward import FeedForward
 from keras_transformer.layers.multi_head_attention import MultiHeadAttention
 from keras_transformer.layers.position_scheme import get_position_scheme
@@ -81,7 +82,9 @@ class TransformerBlock(keras.layers.Layer):
         self.position = get_position_scheme(position)
         self.mechanism = get_mechanism(mechanism)
         self.seed = seed
-        self.residual_dropout = keras.layers.Dropout(dropout, seed=seed, dtype=self.dtype_policy)
+        self.residual_dropout = keras.layers.Dropout(
+            dropout, seed=dropout_seed(seed, "residual"), dtype=self.dtype_policy
+        )
 
     def _attention(self, model_dim, name, **axes):
         if self.key_dim is None and model_dim % self.num_heads:
@@ -97,7 +100,7 @@ class TransformerBlock(keras.layers.Layer):
             use_bias=self.use_bias,
             num_key_value_heads=self.num_key_value_heads,
             scale=self.attention_scale,
-            seed=self.seed,
+            seed=dropout_seed(self.seed, name),
             dtype=self.dtype_policy,
             name=name,
             **axes,
@@ -110,7 +113,7 @@ class TransformerBlock(keras.layers.Layer):
             gated=self.gated,
             dropout=self.feed_forward_dropout,
             use_bias=self.feed_forward_bias,
-            seed=self.seed,
+            seed=dropout_seed(self.seed, "feed_forward"),
             dtype=self.dtype_policy,
             name="feed_forward",
         )

@@ -67,13 +67,3 @@ TRANSFORMER_PRESETS = {
     "d-smoothing-0.2": _row(label_smoothing=0.2),
     "e-learned-positions": _row(position=LEARNED_POSITIONS),
 }
-
-
-def preset(name):
-    """Returns the `Preset` of that name."""
-    if name not in TRANSFORMER_PRESETS:
-        raise ValueError(
-            f"Preset must be one of {sorted(TRANSFORMER_PRESETS)}; got {name!r}. "
-            'The paper\'s models are "base" and "big".'
-        )
-    return TRANSFORMER_PRESETS[name]

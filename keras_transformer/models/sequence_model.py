@@ -43,8 +43,8 @@ class SequenceModel(QuantizationRecord, keras.Model):
     with `SequenceCrossentropy` and token metrics (`TokenAccuracy`, `Perplexity`), `fit` and `evaluate`
     compute head, loss and metrics in blocks of rows without padding
     (`ops.cross_entropy.head_statistics`): the same numbers, a fraction of the time and memory. The
-    reported loss is a mean over tokens, whatever the batches. With another loss or metric it makes
-    logits as usual.
+    reported loss is a mean over tokens, whatever the batches, without the penalties of regularizers,
+    which the gradient has. With another loss or metric it makes logits as usual.
 
     Args:
         inputs, outputs, name: as `keras.Model`.
@@ -65,6 +65,7 @@ class SequenceModel(QuantizationRecord, keras.Model):
             self._head is not None
             and isinstance(loss, SequenceCrossentropy)
             and all(isinstance(metric, TokenMetric) for metric in metrics)
+            and all(metric.pad_id == loss.pad_id for metric in metrics)
             and options.get("weighted_metrics") is None
             and options.get("loss_weights") is None
         )
@@ -73,6 +74,7 @@ class SequenceModel(QuantizationRecord, keras.Model):
             super().compile(optimizer, loss, metrics=metrics or None, **options)
             return
         super().compile(optimizer, loss, metrics=None, **options)
+        self._tracker.unlock()  # as Keras leaves it, except after `quantize`
         # Tracked by Keras as the model's own metrics; the first replaces the loss per batch.
         self._token_metrics = [TokenLoss(pad_id=loss.pad_id, name="loss"), *metrics]
         self._features  # made here, not in the first traced step
@@ -98,10 +100,12 @@ class SequenceModel(QuantizationRecord, keras.Model):
         if len(outputs) != 1:
             return None
         layer, node_index, _ = outputs[0]._keras_history
-        if not isinstance(layer, TokenEmbedding) or layer.logit_soft_cap is not None:
+        if not isinstance(layer, TokenEmbedding):
             return None
-        node = layer._inbound_nodes[node_index]
-        return layer, node.arguments.args[0]
+        if layer.logit_soft_cap is not None or layer.reverse_dtype is not None:
+            return None
+        arguments = layer._inbound_nodes[node_index].arguments
+        return (layer, arguments.args[0]) if arguments.kwargs.get("reverse") else None
 
     @functools.cached_property
     def _features(self):

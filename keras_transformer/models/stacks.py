@@ -9,6 +9,7 @@ import inspect
 import keras
 from keras import ops
 
+from keras_transformer.layers.dropout_seed import dropout_seed
 from keras_transformer.layers.position_scheme import PositionScheme
 from keras_transformer.layers.sinusoidal_position_encoding import SinusoidalPositionEncoding
 from keras_transformer.layers.transformer_block import TransformerBlock, make_normalization
@@ -54,8 +55,19 @@ def check_special_ids(vocabulary_size, **ids):
 def serialized(option):
     """Returns the config of a layer object, and anything else as it is."""
     if isinstance(option, keras.layers.Layer):
-        return keras.saving.serialize_keras_object(option)
+        return _unshared(keras.saving.serialize_keras_object(option))
     return option
+
+
+def _unshared(config):
+    """Returns a config without the marks of sharing that it gets while a file is read or written.
+
+    Layers made of it are to be layers of their own.
+    """
+    if not isinstance(config, dict):
+        return config
+    marks = ("shared_as", "shared_object_id")
+    return {name: _unshared(value) for name, value in config.items() if name not in marks}
 
 
 def deserialized(option):
@@ -65,7 +77,7 @@ def deserialized(option):
 
 def own_copy(position, name):
     """Returns a position scheme or encoding of the same settings with weights of its own."""
-    return position.__class__.from_config({**position.get_config(), "name": name})
+    return position.__class__.from_config(_unshared({**position.get_config(), "name": name}))
 
 
 class EmbeddedInput:
@@ -99,6 +111,7 @@ class EmbeddedInput:
                 '`position` must be "sinusoidal", None, a layer that adds positions to embeddings, '
                 f"or a `PositionScheme`; got {position!r}."
             )
+        seed = dropout_seed(seed, name)
         self.dropout = keras.layers.Dropout(dropout, seed=seed, dtype=dtype, name=f"{name}_dropout")
 
     def __call__(self, ids, positions, training=None, token_types=None):
@@ -116,13 +129,14 @@ class EmbeddedInput:
 class Stack:
     """Blocks one after the other; a pre-norm stack ends with a normalization."""
 
-    def __init__(self, block_class, num_layers, position, name, **options):
+    def __init__(self, block_class, num_layers, position, name, seed=None, **options):
         self.scheme = None
         if isinstance(position, PositionScheme):
             self.scheme = own_copy(position, f"{name}_positions")
+        names = [f"{name}_block_{index}" for index in range(num_layers)]
         self.blocks = [
-            block_class(position=self.scheme, name=f"{name}_block_{index}", **options)
-            for index in range(num_layers)
+            block_class(position=self.scheme, name=each, seed=dropout_seed(seed, each), **options)
+            for each in names
         ]
         self.norm = None
         if options.get("normalize_first"):

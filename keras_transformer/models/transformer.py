@@ -12,7 +12,8 @@ from keras_transformer.layers.decoder_block import DecoderBlock
 from keras_transformer.layers.encoder_block import EncoderBlock
 from keras_transformer.layers.token_embedding import TokenEmbedding
 from keras_transformer.models.attention_weights import AttentionWeights
-from keras_transformer.models.presets import preset
+from keras_transformer.models.families import SEQUENCE_PRESETS, arguments_of
+from keras_transformer.models.presets import TRANSFORMER_PRESETS
 from keras_transformer.models.sequence_model import SequenceModel
 from keras_transformer.models.stacks import (
     EmbeddedInput,
@@ -135,8 +136,8 @@ class Transformer(SequenceModel):
             tie_weights=tie_weights,
             head_scale=head_scale,
             head_bias=head_bias,
-            # Where a sentence starts with the padding id, Keras's mask would hide its start.
-            pad_id=pad_id if start_id != pad_id else None,
+            # Masks are explicit here: a padding id inside a target, or at its start, is a token.
+            pad_id=None,
             dtype=dtype,
             name="embedding",
         )
@@ -175,15 +176,26 @@ class Transformer(SequenceModel):
             self.dtype_policy = dtype
 
     @classmethod
-    def from_preset(cls, name, vocabulary_size, **arguments):
-        """Returns the model of one row of the paper's Table 3.
+    def from_preset(cls, name, vocabulary_size=None, **arguments):
+        """Returns the untrained model of one row of the paper's Table 3, or of a later family.
 
         Args:
-            name: "base", "big", or a variation such as "a-16-heads": see `models.TRANSFORMER_PRESETS`.
-            vocabulary_size: int, 37000 in the paper's English-German runs.
+            name: "base", "big", or a variation such as "a-16-heads": see `TRANSFORMER_PRESETS`; or
+                "t5-small", "opus-mt" and the like: see `models.families.SEQUENCE_PRESETS`.
+            vocabulary_size: int, 37000 in the paper's English-German runs; the families have their own.
             **arguments: take the place of the preset's.
+
+        Raises:
+            ValueError: if there is no such preset, or a row of Table 3 gets no `vocabulary_size`.
         """
-        return cls(vocabulary_size, **{**preset(name).arguments, **arguments})
+        chosen = arguments_of({**TRANSFORMER_PRESETS, **SEQUENCE_PRESETS}, name)
+        vocabulary_size = vocabulary_size or chosen.get("vocabulary_size")
+        if vocabulary_size is None:
+            raise ValueError(
+                f"`vocabulary_size` must be given with preset {name!r}: Table 3 has none. Pass the "
+                "tokenizer's."
+            )
+        return cls(**{**chosen, "vocabulary_size": vocabulary_size, **arguments})
 
     def _logits(self, source, target):
         encoded, source_mask = self.encode(source)

@@ -22,7 +22,12 @@ class Blocks(NamedTuple):
         """Blocks of at most `longest`, as even as can be, so that little is filled up."""
         row_count, column_count = -(-rows // longest), -(-columns // longest)
         return cls(
-            rows, columns, row_count, -(-rows // row_count), column_count, -(-columns // column_count)
+            rows,
+            columns,
+            row_count,
+            -(-rows // row_count),
+            column_count,
+            -(-columns // column_count),
         )
 
     @property
@@ -92,9 +97,7 @@ def fold_groups(tensor, groups):
     if tensor.shape[1] == groups:
         return tensor
     shape = ops.shape(tensor)
-    return ops.reshape(
-        tensor, (shape[0], groups, tensor.shape[1] // groups * shape[2], shape[3])
-    )
+    return ops.reshape(tensor, (shape[0], groups, tensor.shape[1] // groups * shape[2], shape[3]))
 
 
 def unfold_groups(tensor, heads):
@@ -102,9 +105,7 @@ def unfold_groups(tensor, heads):
     if tensor.shape[1] == heads:
         return tensor
     shape = ops.shape(tensor)
-    return ops.reshape(
-        tensor, (shape[0], heads, shape[2] // (heads // tensor.shape[1]), shape[3])
-    )
+    return ops.reshape(tensor, (shape[0], heads, shape[2] // (heads // tensor.shape[1]), shape[3]))
 
 
 def heads_last(tensor):

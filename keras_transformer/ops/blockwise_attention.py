@@ -169,7 +169,9 @@ def _forward(inputs):
             backend.empty_blocks(plan.row_count, (*block, 1), "float32"),
         ),
     )
-    return joined_rows(backend.stack_blocks(outputs)), joined_rows(backend.stack_blocks(normalizers))
+    return joined_rows(backend.stack_blocks(outputs)), joined_rows(
+        backend.stack_blocks(normalizers)
+    )
 
 
 class _Gradients(NamedTuple):
@@ -339,9 +341,7 @@ def _times_queries(weights, block):
 def _keep_mask(inputs, weights, i, j):
     """Returns bool (B, N, t, s): what dropout leaves of a block, the same in both passes."""
     index = i * inputs.plan.column_count + j
-    return backend.block_keep_mask(
-        inputs.seed, index, ops.shape(weights), inputs.request.dropout
-    )
+    return backend.block_keep_mask(inputs.seed, index, ops.shape(weights), inputs.request.dropout)
 
 
 def _drop(inputs, keep, weights):
@@ -387,9 +387,7 @@ def _add_parameter_gradients(inputs, parameters, gradient, i, j):
     if not parameters:
         return parameters
     request, plan = inputs.request, inputs.plan
-    query_positions = block_positions(
-        request.query_positions, i * plan.row_length, plan.row_length
-    )
+    query_positions = block_positions(request.query_positions, i * plan.row_length, plan.row_length)
     key_positions = block_positions(
         request.key_positions, j * plan.column_length, plan.column_length
     )

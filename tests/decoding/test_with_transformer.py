@@ -38,8 +38,6 @@ def transformer(scheme="sinusoidal", dtype="float32"):
     for variable in model.trainable_variables:
         if len(variable.shape) > 1:
             variable.assign(random.normal(scale=0.4, size=variable.shape))
-    head = model.get_layer("embedding").reverse_embeddings  # (D, V)
-    head.assign(ops.convert_to_numpy(head.value) * (np.arange(29) != model.pad_id))
     return model
 
 

@@ -151,9 +151,7 @@ def test_nothing_visible_gives_zeros():
     layer = layer_of(use_bias=False)
     inputs = keras.random.normal((1, T, D), seed=1)
     for causal in (True, False):
-        outputs = layer(
-            inputs, inputs, value_mask=np.zeros((1, T), "bool"), use_causal_mask=causal
-        )
+        outputs = layer(inputs, inputs, value_mask=np.zeros((1, T), "bool"), use_causal_mask=causal)
         np.testing.assert_array_equal(numbers(outputs), 0)
 
 
@@ -164,7 +162,9 @@ def test_cached_equals_uncached():
     for ends in ([5, 6, 7, 8, 9, 10, 11], [11], list(range(1, 12))):
         cache, start = layer.empty_cache(B, T), 0
         for end in ends:
-            positions = ops.broadcast_to(ops.arange(start, end, dtype="int32")[None], (B, end - start))
+            positions = ops.broadcast_to(
+                ops.arange(start, end, dtype="int32")[None], (B, end - start)
+            )
             outputs, cache = layer.step(inputs[:, start:end], cache, start, positions)
             np.testing.assert_allclose(numbers(outputs), right[:, start:end], atol=1e-5)
             start = end

@@ -88,7 +88,12 @@ def test_scalings_match_the_reference(scaling):
 
 def test_config_round_trip():
     position = RotaryPosition(
-        base=500.0, rotary_dim=4, layout="half_split", scaling="yarn", factor=2.0, original_length=64
+        base=500.0,
+        rotary_dim=4,
+        layout="half_split",
+        scaling="yarn",
+        factor=2.0,
+        original_length=64,
     )
     layer = MultiHeadAttention(2, 8, position=position)
     again = MultiHeadAttention.from_config(layer.get_config())
@@ -128,6 +133,4 @@ def test_attention_is_blind_to_a_shift_of_all_positions():
     there = layer(
         inputs, inputs, query_positions=np.arange(40, 45), key_positions=np.arange(40, 45)
     )
-    np.testing.assert_allclose(
-        ops.convert_to_numpy(here), ops.convert_to_numpy(there), atol=1e-5
-    )
+    np.testing.assert_allclose(ops.convert_to_numpy(here), ops.convert_to_numpy(there), atol=1e-5)

@@ -70,22 +70,25 @@ def test_global_tokens_named_by_a_mask(projections):
     np.testing.assert_allclose(outputs[:, is_global], right[:, is_global], atol=1e-5)
 
 
-@pytest.mark.parametrize("global_tokens", [0, 1])
-@pytest.mark.parametrize("position", [None, RotaryPosition, AlibiBias])
-def test_case_11_rolling_cache(global_tokens, position):
+@pytest.mark.parametrize(
+    "position, global_tokens", [(None, 0), (RotaryPosition, 0), (AlibiBias, 1)]
+)
+def test_case_11_rolling_cache(position, global_tokens):
     position = position and position()
     mechanism = SlidingWindowAttention(4, global_tokens)
     layer = MultiHeadAttention(2, 4, mechanism=mechanism, position=position)
     layer.build((B, T, D), (B, T, D))
     inputs = keras.random.normal((B, 12, D), seed=1)
     right = numbers(layer(inputs, inputs, use_causal_mask=True))
-    for prompt, chunk in ((1, 1), (3, 3), (3, 1), (4, 1), (5, 3), (12, 1)):
+    for prompt, chunk in ((3, 3), (4, 1), (5, 1)):
         cache = layer.empty_cache(B, 12)
         assert cache.key.shape[1] == 3 + global_tokens
         ends = [prompt, *range(prompt + chunk, 12, chunk), 12]
         start = 0
         for end in ends:
-            positions = ops.broadcast_to(ops.arange(start, end, dtype="int32")[None], (B, end - start))
+            positions = ops.broadcast_to(
+                ops.arange(start, end, dtype="int32")[None], (B, end - start)
+            )
             outputs, cache = layer.step(inputs[:, start:end], cache, start, positions)
             np.testing.assert_allclose(numbers(outputs), right[:, start:end], atol=1e-5)
             start = end
