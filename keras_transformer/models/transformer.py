@@ -182,7 +182,7 @@ class Transformer(SequenceModel):
         Args:
             name: "base", "big", or a variation such as "a-16-heads": see `TRANSFORMER_PRESETS`; or
                 "t5-small", "opus-mt" and the like: see `models.families.SEQUENCE_PRESETS`.
-            vocabulary_size: int, 37000 in the paper's English-German runs; the families have their own.
+            vocabulary_size: int, 37000 in the paper's English-German runs; families have their own.
             **arguments: take the place of the preset's.
 
         Raises:
