@@ -17,7 +17,8 @@ def penalize_repetition(logits, seen, penalty):
     Example:
 
     >>> logits, seen = ops.array([[-1.0, 2.0, 0.5]]), ops.array([[True, True, False]])
-    >>> penalize_repetition(logits, seen, 2.0)  # [[-2.0, 1.0, 0.5]]
+    >>> ops.convert_to_numpy(penalize_repetition(logits, seen, 2.0)).tolist()
+    [[-2.0, 1.0, 0.5]]
     """
     penalized = ops.where(logits > 0, logits / penalty, logits * penalty)
     return ops.where(seen, penalized, logits)
@@ -34,7 +35,9 @@ def in_nucleus(logits, top_p):
 
     Example:
 
-    >>> in_nucleus(ops.log(ops.array([[0.6, 0.3, 0.1]])), 0.7)  # [[True, True, False]]
+    >>> kept = in_nucleus(ops.log(ops.array([[0.6, 0.3, 0.1]])), 0.7)
+    >>> ops.convert_to_numpy(kept).tolist()
+    [[True, True, False]]
     """
     probabilities = ops.softmax(ops.cast(logits, "float32"), axis=-1)
     before = ops.cumsum(probabilities, axis=-1) - probabilities

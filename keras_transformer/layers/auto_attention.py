@@ -22,8 +22,10 @@ class AutoAttention(AttentionMechanism):
     3. There are many scores (2^20 a head, say 1024 x 1024): blockwise.
     4. Otherwise dense; also where a length is not known while the graph is traced.
 
-    >>> AutoAttention().choose(AttentionRequest(causal=True, return_scores=True), 128, 128).name
-    'dense_attention'
+    >>> from keras_transformer.ops.attention_request import AttentionRequest
+    >>> chosen = AutoAttention().choose(AttentionRequest(return_scores=True), 128, 128)
+    >>> type(chosen).__name__
+    'DenseAttention'
     """
 
     def __init__(self, **kwargs):

@@ -11,7 +11,8 @@ def weighted_mean(hidden, weights):
     Args:
         hidden: (B, T, D). weights: float, int or bool (B, T), none negative.
 
-    >>> weighted_mean(ops.array([[[1.0], [3.0], [9.0]]]), ops.array([[1, 1, 0]]))  # [[2.0]]
+    >>> float(weighted_mean(ops.array([[[1.0], [3.0], [9.0]]]), ops.array([[1, 1, 0]]))[0, 0])
+    2.0
     """
     weights = ops.cast(weights, "float32")[:, :, None]
     total = ops.sum(ops.multiply(ops.cast(hidden, "float32"), weights), axis=1)

@@ -55,7 +55,7 @@ def mask_tokens(
 
     >>> masked = mask_tokens([[2, 7, 8, 9, 3, 0]], mask_id=4, vocabulary_size=11,
     ...                      special_ids=[0, 1, 2, 3, 4], seed=1)
-    >>> masked.weights.sum()
+    >>> float(masked.weights.sum())
     1.0
 
     Reference: Devlin et al. 2019, section 3.1 and appendix A.1.

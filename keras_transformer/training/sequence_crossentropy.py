@@ -45,13 +45,13 @@ class SequenceCrossentropy(keras.losses.Loss):
         self.pad_id = pad_id
 
     def __call__(self, y_true, y_pred, sample_weight=None):
+        y_pred = ops.convert_to_tensor(y_pred)
         losses = self.call(y_true, y_pred)
         weights = token_weights(y_true, y_pred, sample_weight, self.pad_id)
         return mean_over_tokens(ops.sum(losses * weights), weights)
 
     def call(self, y_true, y_pred):
         """Returns the loss of each token, float32 (B, T), padding included."""
-        y_pred = ops.convert_to_tensor(y_pred)
         return token_statistics(y_pred, target_ids(y_true, y_pred), self.label_smoothing)[0]
 
     def get_config(self):

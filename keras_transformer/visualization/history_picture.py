@@ -31,7 +31,7 @@ def plot_history(history, path=None):
         ImportError: if matplotlib is not installed.
 
     >>> figure = plot_history({"loss": [6.1, 4.2, 3.9], "val_loss": [5.0, 4.1, 4.0]})
-    >>> [axes.get_title() for axes in figure.axes]
+    >>> [axes.get_title(loc="left") for axes in figure.axes]
     ['loss (nats a token)']
     """
     curves = _of_dict(history) if isinstance(history, dict) else _of_file(Path(history))
