@@ -313,5 +313,5 @@ def test_wrong_arguments(options, message):
 
 
 def test_unknown_preset():
-    with pytest.raises(ValueError, match='Preset must be one of .*"base" and "big"'):
+    with pytest.raises(ValueError, match="Preset must be one of .*'base'.*; got 'small'"):
         Transformer.from_preset("small", vocabulary_size=11)
