@@ -104,7 +104,9 @@ def custom_gradient(function):
     if backend == "tensorflow":
         import tensorflow as tf
 
-        return tf.custom_gradient(function)
+        operation = tf.custom_gradient(function)
+        # A variable passed as it is would have to be differentiated apart from the tensors.
+        return lambda *tensors: operation(*map(tf.convert_to_tensor, tensors))
     if backend == "jax":
         return _jax_custom_gradient(function)
     return _torch_custom_gradient(function)
