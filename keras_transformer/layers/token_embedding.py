@@ -63,6 +63,11 @@ class TokenEmbedding(keras.layers.ReversibleEmbedding):
         **kwargs,
     ):
         check_positive(vocabulary_size=vocabulary_size, model_dim=model_dim)
+        if "mask_zero" in kwargs:
+            raise ValueError(
+                f"`mask_zero` must be left out; got {kwargs['mask_zero']!r}. Pass `pad_id`, the id "
+                "that is padding, or None for no mask."
+            )
         if embeddings_initializer is None:
             embeddings_initializer = keras.initializers.RandomNormal(stddev=model_dim**-0.5)
         super().__init__(

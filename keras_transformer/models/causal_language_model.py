@@ -147,6 +147,8 @@ class CausalLanguageModel(SequenceModel):
         self.block_options = block_options
         tokens = keras.Input((None,), dtype="int32", name="tokens")
         super().__init__(inputs=tokens, outputs=self._logits(tokens), name=name)
+        if dtype is not None:
+            self.dtype_policy = dtype
 
     @classmethod
     def from_preset(cls, name, **arguments):

@@ -156,6 +156,8 @@ class TransformerEncoder(keras.Model):
         self.block_options = block_options
         inputs = self.new_inputs()
         super().__init__(inputs=inputs, outputs=self._output(**inputs), name=name)
+        if dtype is not None:
+            self.dtype_policy = dtype
 
     @classmethod
     def from_preset(cls, name, **arguments):

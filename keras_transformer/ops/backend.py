@@ -69,6 +69,8 @@ def check_ids(ids, limit, message):
         inside = tf.reduce_all((ids >= 0) & (ids < limit))
         with tf.control_dependencies([tf.debugging.Assert(inside, [message])]):
             return tf.identity(ids)
+    if keras.config.backend() == "jax" and not isinstance(ids, keras.KerasTensor):
+        return ops.where(ids < 0, limit, ids)  # negative ones would count from the end
     return ids
 
 
