@@ -11,6 +11,7 @@ from keras_transformer.layers.feed_forward import FeedForward
 from keras_transformer.layers.fused_attention import FusedAttention
 from keras_transformer.layers.learned_position_encoding import LearnedPositionEncoding
 from keras_transformer.layers.multi_head_attention import MultiHeadAttention
+from keras_transformer.layers.patch_embedding import PatchEmbedding
 from keras_transformer.layers.position_scheme import PositionScheme
 from keras_transformer.layers.random_feature_attention import RandomFeatureAttention
 from keras_transformer.layers.relative_position_bias import RelativePositionBias

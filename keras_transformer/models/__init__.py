@@ -7,6 +7,7 @@ from keras_transformer.models.presets import TRANSFORMER_PRESETS
 from keras_transformer.models.sequence_model import SequenceModel
 from keras_transformer.models.transformer import Transformer
 from keras_transformer.models.transformer_encoder import TransformerEncoder
+from keras_transformer.models.vision_transformer import VisionTransformer
 
 __all__ = [
     "TRANSFORMER_PRESETS",
@@ -16,4 +17,5 @@ __all__ = [
     "SequenceModel",
     "Transformer",
     "TransformerEncoder",
+    "VisionTransformer",
 ]

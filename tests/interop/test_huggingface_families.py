@@ -49,8 +49,18 @@ def case(request, tmp_path_factory):
     return request.param, theirs, huggingface.load_model(folder)
 
 
+def images_for(theirs):
+    size = theirs.config.image_size
+    height, width = (size, size) if isinstance(size, int) else size
+    return np.random.default_rng(3).normal(size=(2, height, width, 2)).astype("float32")
+
+
 def their_inputs(name, theirs):
-    """Returns what `transformers` says of the tokens."""
+    """Returns what `transformers` says of the tokens or images."""
+    if is_of(name, "vit"):
+        with torch.no_grad():
+            pixels = torch.tensor(images_for(theirs)).permute(0, 3, 1, 2)
+            return theirs(pixels, output_hidden_states=True)
     tokens = torch.tensor(TOKENS).long()
     options = {"output_hidden_states": True}
     if is_of(name, "bert"):
@@ -67,6 +77,14 @@ def test_layers_and_outputs_agree(case):
     if is_of(name, "gpt2", "llama"):
         compare_layers(model, TOKENS, "decoder", said.hidden_states, last_norm=True)
         close(model(TOKENS), said.logits)
+    elif is_of(name, "vit"):
+        images = images_for(theirs)
+        names = ["patch_dropout", "encoder_block_0", "encoder_block_1"]
+        for found, expected in zip(
+            layer_outputs(model, names, images), said.hidden_states, strict=True
+        ):
+            close(found, expected)
+        close(model(images), getattr(said, "logits", getattr(said, "pooler_output", None)))
     elif is_of(name, "bert"):
         inputs = {"tokens": TOKENS, "token_types": TYPES}
         encoder = getattr(model, "encoder", model)

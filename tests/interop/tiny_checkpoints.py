@@ -80,6 +80,16 @@ def t5(untied=False, **changes):
     return randomized(model)
 
 
+def vit(kind="ViTForImageClassification", **changes):
+    settings = {
+        "hidden_size": 15, "num_hidden_layers": 2, "num_attention_heads": 3,
+        "intermediate_size": 19, "hidden_act": "relu", "layer_norm_eps": 0.03, "image_size": 10,
+        "patch_size": 5, "num_channels": 2,
+    }
+    config = transformers.ViTConfig(**{**settings, **changes}, num_labels=7)
+    return randomized(getattr(transformers, kind)(config))
+
+
 MODELS = {
     "gpt2": gpt2,
     "gpt2-untied": lambda: gpt2(
@@ -107,6 +117,8 @@ MODELS = {
     ),
     "t5": t5,
     "t5-v1.1": lambda: t5(untied=True, feed_forward_proj="gated-gelu"),
+    "vit": vit,
+    "vit-pooler-oblong": lambda: vit("ViTModel", image_size=[10, 15], hidden_act="gelu"),
     "t5-gated-silu": lambda: t5(feed_forward_proj="gated-silu"),
 }
 _FOLDERS = {}

@@ -4,11 +4,17 @@ import keras
 import pytest
 from keras.src.backend.common.global_state import set_global_attribute
 
-from keras_transformer.models import CausalLanguageModel, Transformer, TransformerEncoder
+from keras_transformer.models import (
+    CausalLanguageModel,
+    Transformer,
+    TransformerEncoder,
+    VisionTransformer,
+)
 from keras_transformer.models.families import (
     CAUSAL_PRESETS,
     ENCODER_PRESETS,
     SEQUENCE_PRESETS,
+    VISION_PRESETS,
 )
 
 pytestmark = pytest.mark.any_backend
@@ -18,6 +24,7 @@ PRESETS = {
         (CausalLanguageModel, CAUSAL_PRESETS),
         (TransformerEncoder, ENCODER_PRESETS),
         (Transformer, SEQUENCE_PRESETS),
+        (VisionTransformer, VISION_PRESETS),
     )
     for name, preset in presets.items()
 }

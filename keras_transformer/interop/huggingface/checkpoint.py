@@ -6,7 +6,7 @@ from pathlib import Path
 
 import keras
 
-from keras_transformer.interop.huggingface import bert, gpt2, llama, marian, t5
+from keras_transformer.interop.huggingface import bert, gpt2, llama, marian, t5, vit
 from keras_transformer.interop.huggingface.settings import CONFIG_FILE, Settings
 from keras_transformer.interop.huggingface.tensor_files import (
     SAFETENSORS,
@@ -22,7 +22,14 @@ from keras_transformer.layers.transformer_block import TransformerBlock
 from keras_transformer.new_folder import new_folder
 from keras_transformer.ops.activations import get_activation
 
-FAMILIES = {"bert": bert, "gpt2": gpt2, "llama": llama, "marian": marian, "t5": t5}
+FAMILIES = {
+    "bert": bert,
+    "gpt2": gpt2,
+    "llama": llama,
+    "marian": marian,
+    "t5": t5,
+    "vit": vit,
+}
 
 
 def load_model(folder, **arguments):
@@ -42,7 +49,8 @@ def load_model(folder, **arguments):
 
     Returns:
         `CausalLanguageModel` (GPT-2, Llama), `TransformerEncoder` or `MaskedLanguageModel` (BERT),
-        `Transformer` (Marian, T5).
+        `Transformer` (Marian, T5), `VisionTransformer` (ViT, whose images have their channels last
+        here).
 
     Raises:
         ValueError: if the family, a setting or a tensor is not known; if tensors are missing or
@@ -75,7 +83,7 @@ def save_model(model, folder, model_type, overwrite=False):
     Args:
         model: a model as `load_model` returns them.
         folder: path of the folder; it is written whole or not at all.
-        model_type: "bert", "gpt2", "llama", "marian" or "t5".
+        model_type: "bert", "gpt2", "llama", "marian", "t5" or "vit".
         overwrite: bool, whether a checkpoint at `folder` may be replaced.
 
     Raises:
