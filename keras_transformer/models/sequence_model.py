@@ -114,11 +114,17 @@ class SequenceModel(QuantizationRecord, keras.Model):
 
     @property
     def metrics(self):
-        metrics = super().metrics
+        metrics = [metric for metric in super().metrics if not self._is_of_the_past(metric)]
         if self._token_metrics:
             # Keras's own tracker weighs batches by sentences; ours has its name and weighs tokens.
             return [metric for metric in metrics if metric is not self._loss_tracker]
         return metrics
+
+    def _is_of_the_past(self, metric):
+        """Whether an earlier `compile` brought the token metric; Keras tracks it for ever."""
+        return isinstance(metric, TokenMetric) and all(
+            metric is not current for current in self._token_metrics
+        )
 
     def make_train_function(self, force=False):
         layers = list(self._flatten_layers())
