@@ -1,12 +1,12 @@
-"""Time and memory of attention against length: every mechanism, every backend, and the peers' calls.
+"""Time and memory of attention against length: our mechanisms and the peers' calls.
 
     python benchmarks/attention.py --output attention.json --plot docs/images/attention.svg
 
 Causal self-attention of 1 row, 8 heads of 64, float32, forward and backward (`--pass forward` for
-forward alone). Each measurement has a process of its own, for the highest memory of a process does not
-come down again: memory is how far the peak of resident memory rises during the call above what was
-resident before it, inputs and compiled code included in "before". Time is the median of `--repeats`
-calls after one. JAX and TensorFlow are compiled; PyTorch runs eagerly, as its users do.
+forward alone). Each measurement has a process of its own, for the highest memory of a process does
+not come down again: memory is how far the peak of resident memory rises during the call above what
+was resident before it, inputs and compiled code included in "before". Time is the median of
+`--repeats` calls after one. JAX and TensorFlow are compiled; PyTorch runs eagerly, as its users do.
 
 Contenders: our mechanisms, and of the peers keras.ops.dot_product_attention (what
 keras.layers.MultiHeadAttention calls), torch's scaled_dot_product_attention,

@@ -14,8 +14,9 @@ class AlibiBias(PositionScheme):
 
         score(i, j) += -slope_head |i - j|
 
-    Under a causal mask only j <= i is seen, which is the paper's bias; without one the same bias acts on
-    both sides. Nothing is learned, and texts longer than those of the training keep a meaning.
+    Under a causal mask only j <= i is seen, which is the paper's bias; without one the same bias
+    acts on both sides. Nothing is learned, and texts longer than those of the training keep a
+    meaning.
 
     >>> attention = MultiHeadAttention(num_heads=6, key_dim=8, position=AlibiBias())
 

@@ -51,8 +51,9 @@ class AttentionMechanism(SharedLayer):
 
         Args:
             query: (R, T, N, H). key: (R, T, M, H). value: (R, T, M, W).
-            cache: what `empty_cache` or the last `step` returned. index: int32 scalar, tokens in it.
-            request: `AttentionRequest`, causal, with the `query_positions` (R, T) of the new tokens.
+            cache: what `empty_cache` or the last `step` returned.
+            index: int32 scalar, tokens in it.
+            request: `AttentionRequest`, causal, with the new tokens' `query_positions` (R, T).
 
         Returns:
             (`Attended`, cache with the new tokens).

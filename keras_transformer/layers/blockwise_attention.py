@@ -14,12 +14,12 @@ class BlockwiseAttention(AttentionMechanism):
         softmax(Q K^T scale + bias) V, the softmax summed up over blocks of keys
 
     The backward pass makes each block again instead of keeping it. Masks, biases, causal and cross-
-    attention, grouped heads, dropout and a soft cap give what `DenseAttention` gives (dropout: the same
-    distribution); blocks that nobody may see are not visited. It returns no attention scores.
+    attention, grouped heads, dropout and a soft cap give what `DenseAttention` gives (dropout: the
+    same distribution); blocks that nobody may see are not visited. It returns no attention scores.
 
     Args:
-        block_size: int, the longest block of queries or keys; memory grows with its square, and small
-            blocks are slow.
+        block_size: int, the longest block of queries or keys; memory grows with its square, and
+            small blocks are slow.
 
     Raises:
         ValueError: if `block_size` is not a positive integer.

@@ -8,7 +8,7 @@ from keras_transformer.ops.attention import fused_dense_attention
 
 @keras.saving.register_keras_serializable(package="keras_transformer")
 class FusedAttention(AttentionMechanism):
-    """Exact attention by PyTorch's `scaled_dot_product_attention` or `jax.nn.dot_product_attention`.
+    """Exact attention by `scaled_dot_product_attention` of torch or `jax.nn.dot_product_attention`.
 
     It keeps no matrix of scores where the kernel does not; a mask or a bias is passed to it whole.
     It has no attention scores, no dropout and no soft cap, and TensorFlow has no such kernel.

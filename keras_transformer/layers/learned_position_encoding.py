@@ -14,8 +14,8 @@ class LearnedPositionEncoding(keras.layers.Layer):
         outputs_t = inputs_t + table[position_t]
 
     A position past the table is an error: when the length is known, while the call is traced; for
-    positions that are tensors, when their values are seen, eagerly and in a TensorFlow graph. Compiled
-    JAX (and XLA) cannot raise: on JAX such a row becomes NaN, so that nothing hides it.
+    positions that are tensors, when their values are seen, eagerly and in a TensorFlow graph.
+    Compiled JAX (and XLA) cannot raise: on JAX such a row becomes NaN, so that nothing hides it.
 
     Args:
         max_length: int, positions 0 .. max_length - 1 have a vector.
@@ -43,8 +43,8 @@ class LearnedPositionEncoding(keras.layers.Layer):
         super().__init__(**kwargs)
         if not isinstance(max_length, int) or max_length < 1:
             raise ValueError(
-                f"`max_length` must be a positive integer; got {max_length!r}. Pass the longest length "
-                "that the model will see."
+                f"`max_length` must be a positive integer; got {max_length!r}. Pass the longest "
+                "length that the model will see."
             )
         self.supports_masking = True
         self.max_length = max_length
@@ -79,7 +79,7 @@ class LearnedPositionEncoding(keras.layers.Layer):
     def _message(self):
         return (
             f"positions of layer {self.name!r} must be below its `max_length` {self.max_length}: "
-            "shorten the text, build the layer longer, or take sinusoidal, rotary or ALiBi positions"
+            "shorten the text, build the layer longer, or take positions without a table"
         )
 
     def compute_output_spec(self, inputs, start_index=0, positions=None):

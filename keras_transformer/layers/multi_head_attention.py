@@ -69,8 +69,8 @@ class MultiHeadAttention(QuantizationRecord, keras.layers.Layer):
         query_positions, key_positions: int (T,) or (B, T), absolute positions; 0, 1, ... by
             default. A negative key position marks padding.
         query_segments, key_segments: int (B, T): packed sentences; each sees only its own number.
-        global_mask: bool (B, T), True where a token of a self-attention sees all and is seen by all;
-            read by `SlidingWindowAttention`.
+        global_mask: bool (B, T), True where a token of a self-attention sees all and is seen by
+            all; read by `SlidingWindowAttention`.
 
     Raises:
         ValueError: if an argument is outside its rule, or the mechanism cannot do what is asked.
@@ -118,8 +118,8 @@ class MultiHeadAttention(QuantizationRecord, keras.layers.Layer):
             )
         if query_key_norm not in QUERY_KEY_NORMS:
             raise ValueError(
-                f"`query_key_norm` must be one of {tuple(QUERY_KEY_NORMS)}; got {query_key_norm!r}. "
-                "None leaves queries and keys as they are."
+                f"`query_key_norm` must be one of {tuple(QUERY_KEY_NORMS)}; got "
+                f"{query_key_norm!r}. None leaves queries and keys as they are."
             )
         self.supports_masking = True
         self.num_heads = num_heads

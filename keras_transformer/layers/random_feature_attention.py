@@ -21,9 +21,9 @@ class RandomFeatureAttention(AttentionMechanism):
 
         softmax(Q K^T scale) V  ~  D^-1 phi(Q) (phi(K)^T V),  phi(x)_f = exp(w_f . x - |x|^2 / 2)
 
-    The error falls as 1 / sqrt(num_features) and grows fast with the size of the scores. The features
-    are orthogonal, saved with the model and the same in every call until `redraw`. Causal attention
-    takes prefix sums, and cached decoding keeps those sums instead of the past tokens.
+    The error falls as 1 / sqrt(num_features) and grows fast with the size of the scores. The
+    features are orthogonal, saved with the model and the same in every call until `redraw`. Causal
+    attention takes prefix sums, and cached decoding keeps those sums instead of the past tokens.
 
     It can do without: attention scores, dropout, biases (and so ALiBi and relative biases; rotary
     works), soft cap, packed sentences, and any mask but causal and padding. Causal attention takes
@@ -45,8 +45,8 @@ class RandomFeatureAttention(AttentionMechanism):
         super().__init__(**kwargs)
         if not isinstance(num_features, int) or num_features < 1:
             raise ValueError(
-                f"`num_features` must be a positive integer; got {num_features!r}. Take 256 for heads "
-                "of 64."
+                f"`num_features` must be a positive integer; got {num_features!r}. Take 256 for "
+                "heads of 64."
             )
         self.num_features = num_features
         self.seed = seed
@@ -99,7 +99,7 @@ class RandomFeatureAttention(AttentionMechanism):
             return Attended(output)
         if query.shape[1] != key.shape[1]:
             raise ValueError(
-                "`value` must have as many tokens as `query` under a causal mask with random features;"
+                "`value` must have as many tokens as `query` for causal random features;"
                 f' got {key.shape[1]} for {query.shape[1]}. mechanism="dense" takes others.'
             )
         output, _ = causal_random_feature_attention(

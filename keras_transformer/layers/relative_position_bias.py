@@ -17,7 +17,8 @@ class RelativePositionBias(PositionScheme):
     As in T5, all blocks of a stack share one table: give them the same object.
 
     Args:
-        num_buckets: int, rows of the table; even and at least 4 where `bidirectional`, else at least 2.
+        num_buckets: int, rows of the table; even and at least 4 where `bidirectional`, else at
+            least 2.
         max_distance: int, the distance from which on all share the last bucket.
         bidirectional: True for encoders: keys before and after are told apart. False for decoders,
             where all buckets serve the keys before.

@@ -30,7 +30,7 @@ class RotaryPosition(PositionScheme):
             below which it is stretched whole; "yarn" only.
 
     Raises:
-        ValueError: if an argument is outside its rule, or is given to a scaling that has no use for it.
+        ValueError: if an argument is outside its rule, or goes with no such scaling.
 
     >>> attention = MultiHeadAttention(num_heads=2, key_dim=8, position=RotaryPosition())
 
@@ -54,7 +54,8 @@ class RotaryPosition(PositionScheme):
             raise ValueError(f"`base` must be above 1; got {base!r}. The paper takes 10000.")
         if rotary_dim is not None and (rotary_dim < 2 or rotary_dim % 2):
             raise ValueError(
-                f"`rotary_dim` must be even and positive; got {rotary_dim!r}. Entries turn in pairs."
+                f"`rotary_dim` must be even and positive; got {rotary_dim!r}. Entries turn "
+                "in pairs: pass 2, 4, ..."
             )
         if layout not in ("interleaved", "half_split"):
             raise ValueError(

@@ -12,8 +12,8 @@ class SharedLayer(keras.layers.Layer):
     """A layer that knows itself again in a saved model, wherever it was passed.
 
     Keras marks an object that it meets a second time while it saves, but by then it has copied the
-    config of the first meeting. This layer carries its mark from the first meeting on, and only within
-    a saved model: a config taken alone is the same for equal layers.
+    config of the first meeting. This layer carries its mark from the first meeting on, and only
+    within a saved model: a config taken alone is the same for equal layers.
     """
 
     def get_config(self):

@@ -18,8 +18,8 @@ class SlidingWindowAttention(AttentionMechanism):
         query i sees key j  if  |i - j| < window, or i or j is global  (and j <= i if causal)
 
     A causal query so sees itself and the window - 1 tokens before it. Blocks of scores that hold no
-    such pair are not visited; no n x n mask exists. Distances are those of absolute positions, and a
-    cache of decoding keeps only what the window still reaches.
+    such pair are not visited; no n x n mask exists. Distances are those of absolute positions, and
+    a cache of decoding keeps only what the window still reaches.
 
     Args:
         window: int, w.
@@ -49,8 +49,8 @@ class SlidingWindowAttention(AttentionMechanism):
             )
         if not isinstance(global_tokens, int) or global_tokens < 0:
             raise ValueError(
-                f"`global_tokens` must be an integer from 0; got {global_tokens!r}. Name tokens that "
-                "are not the first ones by the call's `global_mask`."
+                f"`global_tokens` must be an integer from 0; got {global_tokens!r}. Name tokens "
+                "that are not the first ones by the call's `global_mask`."
             )
         if block_size is not None and (not isinstance(block_size, int) or block_size < 1):
             raise ValueError(
@@ -90,8 +90,8 @@ class SlidingWindowAttention(AttentionMechanism):
     def step(self, query, key, value, cache, index, request):
         if self.global_projections:
             raise ValueError(
-                "`global_projections` must be False for cached decoding: the cache holds one set of "
-                "keys and values. Share the projections, or decode without a cache."
+                "`global_projections` must be False for cached decoding: the cache holds one set "
+                "of keys and values. Share the projections, or decode without a cache."
             )
         memory, cache = cache.extend(key, value, request.query_positions, self.global_tokens)
         request = request._replace(key_positions=memory.positions)

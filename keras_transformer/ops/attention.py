@@ -24,7 +24,8 @@ def dense_attention(query, key, value, request):
         request: `AttentionRequest`.
 
     Returns:
-        (output (B, T, N, W), weights (B, N, T, S)). A row that may attend to nothing is zero in both.
+        (output (B, T, N, W), weights (B, N, T, S)). A row that may attend to nothing is zero in
+        both.
     """
     rows, columns = ops.shape(query)[1], ops.shape(key)[1]
     scores = attention_scores(query, key, request)  # (B, N, T, S)
@@ -40,7 +41,7 @@ def dense_attention(query, key, value, request):
 
 
 def fused_dense_attention(query, key, value, request):
-    """Like `dense_attention` without weights, by the backend's own kernel, which keeps no T x S matrix."""
+    """Like `dense_attention` without weights, by the backend's kernel: it keeps no T x S matrix."""
     rows, columns = ops.shape(query)[1], ops.shape(key)[1]
     # The kernel's own flag spares it a mask; it means positions 0.. for queries and keys alike.
     plain_causal = (

@@ -1,7 +1,7 @@
 """What one call of attention asks of a mechanism: who sees whom, and what is added to the scores.
 
-Nothing here is a T x S matrix unless the caller passed one: a mechanism takes the block that it works
-on with `visible_block` and `bias_block`, so that O(n) mechanisms stay O(n).
+Nothing here is a T x S matrix unless the caller passed one: a mechanism takes the block that it
+works on with `visible_block` and `bias_block`, so that O(n) mechanisms stay O(n).
 """
 
 from collections.abc import Callable

@@ -29,7 +29,8 @@ class Visits(NamedTuple):
 def block_visits(request, plan, rows_wanted=None):
     """Returns (for each block of queries, for each block of keys) the `Visits`.
 
-    The answer may hold blocks in which nothing is visible, but leaves out none in which something is.
+    The answer may hold blocks in which nothing is visible, but leaves out none in which something
+    is.
 
     Args:
         request: `AttentionRequest`, not padded. plan: `Blocks`.
@@ -104,7 +105,7 @@ def _row_range(numbers, plan):
 
 
 def _column_range(numbers, seen, plan):
-    """Returns the (lowest, highest) of int (A, S) among the seen keys of each block, (A, C) each."""
+    """Returns the (lowest, highest) of int (A, S) among each block's seen keys, (A, C) each."""
     blocks = _columns(numbers, plan, -1)
     low = ops.min(ops.where(seen, blocks, LAST), axis=-1)
     return low, ops.max(ops.where(seen, blocks, -1), axis=-1)

@@ -2,9 +2,10 @@
 
     exp(q . k) = E_w[ phi_w(q) phi_w(k) ],   phi_w(x) = exp(w . x - |x|^2 / 2),  w normal
 
-so that sums over keys can be taken once and read by all queries. Everything is float32. Each query's
-and key's largest exponent is taken out before the exponential: the query's cancels, the key's is
-put back relative to the largest one that the query may see, so that the future changes nothing.
+so that sums over keys can be taken once and read by all queries. Everything is float32. Each
+query's and key's largest exponent is taken out before the exponential: the query's cancels, the
+key's is put back relative to the largest one that the query may see, so that the future changes
+nothing.
 
 Letters: B batch, T queries, S keys, N heads, F features, H and W widths, c length of a chunk.
 """
@@ -70,7 +71,7 @@ def query_features(query, features, scale):
 
 
 def key_features(key, features, scale, visible):
-    """Returns (float32 (B, S, N, F), each key's largest 1; its exponent (B, S, N)); hidden keys 0."""
+    """Returns (float32 (B, S, N, F), each key's largest 1; its exponent (B, S, N))."""
     exponents = feature_exponents(key, features, scale)
     highest = ops.stop_gradient(ops.max(exponents, axis=-1))
     weights = ops.exp(exponents - highest[..., None])

@@ -7,8 +7,8 @@ def relative_bucket(distance, num_buckets, max_distance, bidirectional):
     """Returns the bucket, 0 .. num_buckets - 1, of a distance = key position - query position.
 
     Half of a direction's buckets hold one distance each; the others grow as the logarithm up to
-    `max_distance`, and the last one holds all beyond. Without `bidirectional` keys that come later share
-    bucket 0 (they are masked there).
+    `max_distance`, and the last one holds all beyond. Without `bidirectional` keys that come later
+    share bucket 0 (they are masked there).
 
     Raffel et al. 2020, section 2.1.
     """
