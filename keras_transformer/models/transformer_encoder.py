@@ -7,6 +7,7 @@ from keras import ops
 
 from keras_transformer.arguments import check_positive, check_positive_or_none
 from keras_transformer.layers.encoder_block import EncoderBlock
+from keras_transformer.layers.quantization_record import QuantizationRecord
 from keras_transformer.layers.token_embedding import TokenEmbedding
 from keras_transformer.layers.transformer_block import make_normalization
 from keras_transformer.models.families import ENCODER_PRESETS, arguments_of
@@ -25,7 +26,7 @@ POOLINGS = (None, "mean", "first", "dense")
 
 
 @keras.saving.register_keras_serializable(package="keras_transformer")
-class TransformerEncoder(keras.Model):
+class TransformerEncoder(QuantizationRecord, keras.Model):
     """The encoder alone: a vector for each token, or one for the whole text.
 
         hidden = EncoderBlock^L(dropout(norm(embed(tokens) + embed(token_types) + positions)))

@@ -8,6 +8,7 @@ from keras import ops
 from keras_transformer.arguments import check_positive, check_positive_or_none
 from keras_transformer.layers.encoder_block import EncoderBlock
 from keras_transformer.layers.patch_embedding import PatchEmbedding
+from keras_transformer.layers.quantization_record import QuantizationRecord
 from keras_transformer.models.families import VISION_PRESETS, arguments_of
 from keras_transformer.models.stacks import Stack, check_block_options, serialized
 
@@ -15,7 +16,7 @@ POOLINGS = (None, "first", "mean", "dense")
 
 
 @keras.saving.register_keras_serializable(package="keras_transformer")
-class VisionTransformer(keras.Model):
+class VisionTransformer(QuantizationRecord, keras.Model):
     """ViT: image patches as tokens, the same encoder blocks, one vector for the image.
 
         hidden = EncoderBlock^L(dropout([class_token; patches W + b] + P))

@@ -176,3 +176,14 @@ def test_a_preset_takes_changes():
     )
     assert model.block_options["num_key_value_heads"] == 4
     assert logits_of(model, [[5, 7]]).shape == (1, 2, 31)
+
+
+def test_a_quantized_model_is_near_and_keeps_its_integers(tmp_path):
+    model = random_model("llama")
+    right = logits_of(model, [[5, 7, 11]])
+    model.quantize("int8")
+    found = logits_of(model, [[5, 7, 11]])
+    assert 0 < np.abs(found - right).max() < 0.1 * np.abs(right).max()
+    model.save(tmp_path / "model.keras")
+    loaded = keras.saving.load_model(tmp_path / "model.keras")
+    np.testing.assert_array_equal(logits_of(loaded, [[5, 7, 11]]), found)

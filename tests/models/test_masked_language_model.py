@@ -79,3 +79,14 @@ def test_only_an_encoder_without_pooling_is_taken():
 def test_a_preset_takes_changes():
     model = MaskedLanguageModel.from_preset("bert-base", **SIZES, vocabulary_size=31)
     assert model.encoder.head_bias and model.encoder.pooling is None
+
+
+def test_a_quantized_model_is_near_and_keeps_its_integers(tmp_path):
+    model = random_model(head_bias=True)
+    right = outputs_of(model, [[5, 7, 11]])
+    model.quantize("int8")
+    found = outputs_of(model, [[5, 7, 11]])
+    assert 0 < np.abs(found - right).max() < 0.1 * np.abs(right).max()
+    model.save(tmp_path / "model.keras")
+    loaded = keras.saving.load_model(tmp_path / "model.keras")
+    np.testing.assert_array_equal(outputs_of(loaded, [[5, 7, 11]]), found)

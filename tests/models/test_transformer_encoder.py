@@ -104,3 +104,14 @@ def test_a_preset_takes_changes():
     encoder = TransformerEncoder.from_preset("bert-base", **small)
     assert encoder.pooling == "dense"
     assert outputs_of(encoder, [[5, 7]], [[0, 1]]).shape == (1, 12)
+
+
+def test_a_quantized_model_is_near_and_keeps_its_integers(tmp_path):
+    model = random_encoder(pooling="dense")
+    right = outputs_of(model, [[5, 7, 11]])
+    model.quantize("int8")
+    found = outputs_of(model, [[5, 7, 11]])
+    assert 0 < np.abs(found - right).max() < 0.1 * np.abs(right).max()
+    model.save(tmp_path / "model.keras")
+    loaded = keras.saving.load_model(tmp_path / "model.keras")
+    np.testing.assert_array_equal(outputs_of(loaded, [[5, 7, 11]]), found)

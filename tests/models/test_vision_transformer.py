@@ -121,3 +121,14 @@ def test_wrong_arguments_are_named():
 def test_a_preset_takes_changes():
     model = VisionTransformer.from_preset("vit-b16", **SIZES, image_size=6, num_classes=5)
     assert outputs_of(model, images(2)).shape == (2, 5)
+
+
+def test_a_quantized_model_is_near_and_keeps_its_integers(tmp_path):
+    model = random_model(num_classes=7)
+    right = outputs_of(model, images(2))
+    model.quantize("int8")
+    found = outputs_of(model, images(2))
+    assert 0 < np.abs(found - right).max() < 0.1 * np.abs(right).max()
+    model.save(tmp_path / "model.keras")
+    loaded = keras.saving.load_model(tmp_path / "model.keras")
+    np.testing.assert_array_equal(outputs_of(loaded, images(2)), found)
