@@ -159,7 +159,7 @@ def test_cached_equals_uncached():
     layer = layer_of(position=RotaryPosition(), num_key_value_heads=1)
     inputs = keras.random.normal((B, T, D), seed=1)
     right = numbers(layer(inputs, inputs, use_causal_mask=True))
-    for ends in ([5, 6, 7, 8, 9, 10, 11], [11], list(range(1, 12))):
+    for ends in ([5, 6, 7, 11], [11]):
         cache, start = layer.empty_cache(B, T), 0
         for end in ends:
             positions = ops.broadcast_to(
