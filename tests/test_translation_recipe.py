@@ -95,9 +95,7 @@ def test_dropout_layers_do_not_drop_the_same():
     from keras_transformer.models import Transformer
 
     model = Transformer(11, 2, 8, 2, 12, attention_dropout=0.1, seed=1)
-    states = [
-        tuple(ops.convert_to_numpy(each)) for each in model.variables if "seed" in each.path
-    ]
+    states = [tuple(ops.convert_to_numpy(each)) for each in model.variables if "seed" in each.path]
     assert len(states) == len(set(states)) > 8
     again = Transformer(11, 2, 8, 2, 12, attention_dropout=0.1, seed=1)
     assert states == [

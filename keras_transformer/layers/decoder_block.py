@@ -33,7 +33,7 @@ class DecoderBlock(TransformerBlock):
         segments: int (B, T): packed sentences; context_segments: int (B, S), likewise.
         training: whether dropout acts.
         return_attention_scores: whether to return (outputs, self weights (B, N, T, T), context
-            weights (B, N, T, S) or None).
+            weights (B, N, T, S)); without `context` the first two.
 
     Returns:
         (B, T, D)
@@ -90,7 +90,7 @@ class DecoderBlock(TransformerBlock):
             training=training,
         )
         hidden = self._after(inputs, attended, self.self_attention_norm, training)
-        context_scores = None
+        scores = [self_scores]
         if context is not None:
             attended, context_scores = self._attend(
                 self.context_attention,
@@ -103,8 +103,9 @@ class DecoderBlock(TransformerBlock):
                 training=training,
             )
             hidden = self._after(hidden, attended, self.context_attention_norm, training)
+            scores.append(context_scores)
         outputs = self._feed(hidden, training)
-        return (outputs, self_scores, context_scores) if return_attention_scores else outputs
+        return (outputs, *scores) if return_attention_scores else outputs
 
     def empty_cache(self, rows, length):
         """Returns the self-attention's cache for `rows` hypotheses of up to `length` tokens."""
@@ -161,7 +162,7 @@ class DecoderBlock(TransformerBlock):
         rows, length, heads = inputs.shape[0], inputs.shape[1], self.num_heads
         scores = keras.KerasTensor((rows, heads, length, length), dtype=self.compute_dtype)
         if context is None:
-            return outputs, scores, None
+            return outputs, scores
         across = keras.KerasTensor(
             (rows, heads, length, context.shape[1]), dtype=self.compute_dtype
         )

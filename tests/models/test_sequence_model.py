@@ -11,7 +11,6 @@ from keras_transformer.ops import cross_entropy
 from keras_transformer.training import Perplexity, SequenceCrossentropy, TokenAccuracy
 
 
-
 def small_blocks(monkeypatch):
     """Several blocks for the few rows of a test."""
     monkeypatch.setattr(cross_entropy, "_rows_in_block", lambda count, vocabulary_size: 5)
@@ -48,9 +47,9 @@ def test_fit_by_blocks_equals_fit_with_all_logits(tie_weights, monkeypatch):
     twin = plain_twin(model)
     inputs, labels = translation_pairs(rows=8)
     histories = [
-        compile_as(each).fit(
-            inputs, labels, batch_size=8, epochs=3, shuffle=False, verbose=0
-        ).history
+        compile_as(each)
+        .fit(inputs, labels, batch_size=8, epochs=3, shuffle=False, verbose=0)
+        .history
         for each in (model, twin)
     ]
     assert model._by_blocks and histories[0].keys() == histories[1].keys()
@@ -93,9 +92,7 @@ def test_sample_weights_and_one_hot_targets():
     of_tokens = np.random.default_rng(0).random(labels.shape).astype("float32")
     for sample_weight in (of_tokens, of_tokens[:, 0], of_tokens[:, :1]):
         right = float(SequenceCrossentropy(0.1)(labels, logits, sample_weight))
-        found = model.evaluate(
-            inputs, labels, sample_weight=sample_weight, batch_size=8, verbose=0
-        )
+        found = model.evaluate(inputs, labels, sample_weight=sample_weight, batch_size=8, verbose=0)
         assert found[0] == pytest.approx(right, rel=1e-4)
     one_hot = np.eye(VOCABULARY, dtype="float32")[labels]
     np.testing.assert_allclose(

@@ -108,7 +108,7 @@ def test_empty_sentences_and_single_tokens_are_finite(dtype, normalization):
 
 
 def test_tied_embedding_is_one_variable():
-    names = [variable.path for variable in tiny_transformer().variables if "embedd" in variable.path]
+    names = [each.path for each in tiny_transformer().variables if "embedd" in each.path]
     assert names == ["embedding/embeddings"]
     untied = [each.path for each in tiny_transformer(tie_weights=False).variables]
     assert sum("embedd" in path for path in untied) == 2
@@ -217,13 +217,14 @@ def test_case_19_compiled():
         else:
             import tensorflow as tf
 
-            graph = tf.function(lambda source: model({"source": source, "target": tf.constant(TARGET)}))
+            target = tf.constant(TARGET)
+            graph = tf.function(lambda source: model({"source": source, "target": target}))
             with pytest.raises(tf.errors.InvalidArgumentError, match="size of its vocabulary"):
                 graph(tf.constant(source))
 
 
 def test_case_59_quantized(tmp_path):
-    model = randomize(tiny_transformer(num_layers=2), scale=0.2)
+    model = randomize(tiny_transformer(), scale=0.2)
     right = logits(model, SOURCE, TARGET)
     model.quantize("int8")
     found = logits(model, SOURCE, TARGET)
@@ -247,9 +248,8 @@ def test_unknown_shapes():
     # Law 7 of shapes: case 7 for a whole model.
     model = tiny_transformer()
     assert model.output_shape == (None, None, VOCABULARY)
-    spec = model.compute_output_spec(
-        {"source": keras.KerasTensor((3, None), "int32"), "target": keras.KerasTensor((3, 5), "int32")}
-    )
+    source, target = keras.KerasTensor((3, None), "int32"), keras.KerasTensor((3, 5), "int32")
+    spec = model.compute_output_spec({"source": source, "target": target})
     assert spec.shape == (3, 5, VOCABULARY)
 
 
