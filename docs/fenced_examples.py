@@ -9,7 +9,7 @@ EXAMPLE = re.compile(r"^>>> .*(?:\n.+)*", re.MULTILINE)
 
 
 class FencedExamples(griffe.Extension):
-    """Puts each example of a docstring in a fenced block, or Markdown would take it for quotations."""
+    """Puts each example in a fenced block, for Markdown would take it for quotations."""
 
     def on_object(self, *, obj, **others):
         if obj.docstring is not None:
