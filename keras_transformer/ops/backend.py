@@ -19,6 +19,7 @@ __all__ = [
     "get_keras_mask",
     "has_fused_attention",
     "lookup_table",
+    "matrix_product",
     "loop",
     "put_block",
     "pull_back",
@@ -166,6 +167,16 @@ def add_product(total, left, right):
             return total.addmm_(left, right)
         return total.add_(left @ right)
     return total + ops.cast(ops.matmul(left, right), total.dtype)
+
+
+def matrix_product(left, right, transpose_left=False, transpose_right=False):
+    """Returns left right over the last two axes, either read transposed without a copy of it."""
+    if keras.config.backend() == "tensorflow":
+        import tensorflow as tf
+
+        return tf.matmul(left, right, transpose_a=transpose_left, transpose_b=transpose_right)
+    left = ops.swapaxes(left, -1, -2) if transpose_left else left
+    return ops.matmul(left, ops.swapaxes(right, -1, -2) if transpose_right else right)
 
 
 def pull_back(function, tensors, output_gradient):

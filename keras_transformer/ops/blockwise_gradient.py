@@ -142,7 +142,7 @@ def _block_gradient(inputs, rows, query, upstream, value, i, j):
     )
     scores, slope = score_block(inputs, query, i, j)
     weights = ops.exp(scores - normalizer)
-    gradient = ops.einsum("bmtw,bmsw->bmts", upstream, value)
+    gradient = backend.matrix_product(upstream, value, transpose_right=True)
     gradient = unfold_groups(gradient, inputs.query.shape[2])
     gradient = ops.cast(gradient, "float32")  # of the dropped weights
     kept = weights

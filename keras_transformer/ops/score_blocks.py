@@ -54,7 +54,9 @@ def score_block(inputs, query, i, j):
     """Returns (scores float32 (B, N, t, s), -inf where hidden; slope of the soft cap or None)."""
     plan, request = inputs.plan, inputs.request
     key = key_block(inputs.key, j, plan.column_length)
-    scores = ops.cast(ops.einsum("bmth,bmsh->bmts", query, key), "float32")  # (B, M, G t, s)
+    scores = ops.cast(
+        backend.matrix_product(query, key, transpose_right=True), "float32"
+    )  # (B, M, G t, s)
     scores = unfold_groups(scores, inputs.query.shape[2])
     slope = None
     if request.logit_soft_cap is not None:
@@ -85,7 +87,7 @@ def times_keys(weights, block):
 def times_queries(weights, block):
     """Returns float32 (B, M, s, X): sums over queries of weights (B, N, t, s) x (B, M, G t, X)."""
     folded = ops.cast(fold_groups(weights, block.shape[1]), block.dtype)
-    return ops.cast(ops.einsum("bmts,bmtx->bmsx", folded, block), "float32")
+    return ops.cast(backend.matrix_product(folded, block, transpose_left=True), "float32")
 
 
 def keep_mask(inputs, weights, i, j):
