@@ -2,8 +2,9 @@
 
     python examples/translate.py --data FOLDER
 
-FOLDER holds `train.en`, `train.de`, `val.en`, ... (plain or .gz). Without `--data` Multi30k is taken
-from the user's cache or downloaded; where there is no network the example writes its own captions.
+FOLDER holds `train.en`, `train.de`, `val.en`, ... (plain or .gz). Without `--data` Multi30k is
+taken from the user's cache or downloaded; where there is no network the example writes its own
+captions.
 """
 
 import argparse

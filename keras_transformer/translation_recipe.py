@@ -1,4 +1,4 @@
-"""The whole way from sentence pairs to a translator, as the example and the command line take it."""
+"""The whole way from sentence pairs to a translator, for the example and the command line."""
 
 import dataclasses
 import json
@@ -6,9 +6,11 @@ from pathlib import Path
 
 import keras
 
+from keras_transformer.arguments import check_positive
 from keras_transformer.decoding import BeamSearch, GreedySearch
 from keras_transformer.models import Transformer
 from keras_transformer.text import SubwordTokenizer, TokenBatches
+from keras_transformer.text.subword_tokenizer import END_ID, PAD_ID, START_ID
 from keras_transformer.training import (
     LastCheckpoints,
     NoamSchedule,
@@ -95,8 +97,18 @@ def train_translator(data, output, recipe=None, *, resume=False, report=print):
     recipe = recipe or TranslationRecipe()
     output = Path(output)
     _check_output(output, recipe, resume)
-    keras.utils.set_random_seed(recipe.seed)
+    # What a recipe can have wrong shows here, before the pairs are read and anything is written.
+    model = build_model(recipe)
+    compile_model(model, recipe)
+    search = BeamSearch(recipe.beam_width, recipe.length_penalty)
+    checkpoints = LastCheckpoints(output / CHECKPOINTS, keep=recipe.averaged)
+    check_positive(epochs=recipe.epochs)
     tokenizer = _tokenizer(data, output, recipe, resume)
+    translator = Translator(model, tokenizer, search)
+    greedy = Translator(model, tokenizer, GreedySearch())
+    score = TranslationScore(
+        greedy.translate, data.validation.sources, data.validation.targets, recipe.score_every
+    )
     batches = TokenBatches(
         data.train,
         tokenizer,
@@ -104,52 +116,41 @@ def train_translator(data, output, recipe=None, *, resume=False, report=print):
         max_length=recipe.max_length,
         seed=recipe.seed,
     )
+    _begin(output, recipe, tokenizer)
     report(batches.summary())
-    model = build_model(recipe, tokenizer)
-    compile_model(model, recipe)
     report(f"{model.count_params():,} parameters, {recipe.epochs} epochs")
-    first = _restore(model, output) if resume else 0
-    validation = Translator(model, tokenizer, GreedySearch())
-    checkpoints = LastCheckpoints(output / CHECKPOINTS, keep=recipe.averaged)
     model.fit(
         batches,
-        initial_epoch=first,
+        initial_epoch=_restore(model, output) if resume else 0,
         epochs=recipe.epochs,
         shuffle=False,  # the batches have an order of their own, which a resumed run repeats
         verbose=0,
         callbacks=[
             _EpochOrder(batches),
-            TranslationScore(
-                validation.translate,
-                data.validation.sources,
-                data.validation.targets,
-                every=recipe.score_every,
-            ),
+            score,
             ProgressLine(batches.num_tokens),
             _History(output / HISTORY_FILE),
             checkpoints,
         ],
     )
     average_checkpoints(model, checkpoints.paths()[-recipe.averaged :])
-    search = BeamSearch(recipe.beam_width, recipe.length_penalty)
-    translator = Translator(model, tokenizer, search)
     translator.save(output / TRANSLATOR, overwrite=True)
     return translator
 
 
-def build_model(recipe, tokenizer):
-    """Returns the `Transformer` of a recipe for a tokenizer."""
+def build_model(recipe):
+    """Returns the `Transformer` of a recipe, with the special ids of every `SubwordTokenizer`."""
     return Transformer(
-        tokenizer.vocabulary_size,
+        recipe.vocabulary_size,
         recipe.num_layers,
         recipe.model_dim,
         recipe.num_heads,
         recipe.intermediate_dim,
         recipe.dropout,
         normalize_first=recipe.normalize_first,
-        pad_id=tokenizer.pad_id,
-        start_id=tokenizer.start_id,
-        end_id=tokenizer.end_id,
+        pad_id=PAD_ID,
+        start_id=START_ID,
+        end_id=END_ID,
         seed=recipe.seed,
     )
 
@@ -171,13 +172,11 @@ def compile_model(model, recipe):
 def _check_output(output, recipe, resume):
     settings = output / SETTINGS_FILE
     if not resume:
-        if output.exists() and not (output.is_dir() and _holds_no_run(output)):
+        if output.exists() and not (output.is_dir() and not any(output.iterdir())):
             raise ValueError(
                 f"`output` must be a new or empty folder; {output} holds something already. "
                 "Choose another, or resume the run in it."
             )
-        output.mkdir(parents=True, exist_ok=True)
-        _write_settings(settings, recipe)
         return
     if not settings.is_file() or not (output / TOKENIZER_FILE).is_file():
         raise ValueError(
@@ -185,34 +184,28 @@ def _check_output(output, recipe, resume):
         )
     kept = json.loads(settings.read_text())
     asked = dataclasses.asdict(recipe)
-    changed = [
-        name for name in asked if name not in AFTERWARDS and asked[name] != kept.get(name)
-    ]
+    changed = [name for name in asked if name not in AFTERWARDS and asked[name] != kept.get(name)]
     if changed:
         differences = ", ".join(f"{name} {kept.get(name)!r}" for name in changed)
         raise ValueError(
             f"A run must be resumed with its own recipe, {', '.join(AFTERWARDS)} apart; {output} "
             f"was begun with {differences}."
         )
-    _write_settings(settings, recipe)
-
-
-def _holds_no_run(output):
-    """A run that ended before it had a tokenizer (say, of a vocabulary too large) is none."""
-    return all(path.name == SETTINGS_FILE for path in output.iterdir())
-
-
-def _write_settings(path, recipe):
-    path.write_text(json.dumps(dataclasses.asdict(recipe), indent=2) + "\n")
 
 
 def _tokenizer(data, output, recipe, resume):
     if resume:
         return SubwordTokenizer.load(output / TOKENIZER_FILE)
     lines = [*data.train.sources, *data.train.targets]
-    tokenizer = SubwordTokenizer.train(lines, recipe.vocabulary_size)
+    return SubwordTokenizer.train(lines, recipe.vocabulary_size)
+
+
+def _begin(output, recipe, tokenizer):
+    """Writes what a run is known by, the settings last: without them the folder holds no run."""
+    output.mkdir(parents=True, exist_ok=True)
     tokenizer.save(output / TOKENIZER_FILE)
-    return tokenizer
+    settings = json.dumps(dataclasses.asdict(recipe), indent=2) + "\n"
+    (output / SETTINGS_FILE).write_text(settings, encoding="utf-8")
 
 
 def _restore(model, output):

@@ -1,7 +1,7 @@
 """Ten steps of `fit` on one device or two, in a process of its own: `distributed_fit.py 1|2 FILE`.
 
-Weights and metrics go to FILE as .npz. Rows are ordered so that one replica gets the long sentences:
-the tokens are spread unevenly.
+Weights and metrics go to FILE as .npz. Rows are ordered so that one replica gets the long
+sentences: the tokens are spread unevenly.
 """
 
 import os
@@ -11,11 +11,15 @@ DEVICES = int(sys.argv[1])
 if os.environ["KERAS_BACKEND"] == "jax":
     os.environ["XLA_FLAGS"] = f"--xla_force_host_platform_device_count={DEVICES}"
 
-import keras
-import numpy as np
+import keras  # noqa: E402  the devices are counted first
+import numpy as np  # noqa: E402
 
-from keras_transformer.models import Transformer
-from keras_transformer.training import Perplexity, SequenceCrossentropy, TokenAccuracy
+from keras_transformer.models import Transformer  # noqa: E402
+from keras_transformer.training import (  # noqa: E402
+    Perplexity,
+    SequenceCrossentropy,
+    TokenAccuracy,
+)
 
 
 def build():

@@ -2,8 +2,8 @@
 
     python tests/on_every_backend.py [OPTIONS OF PYTEST]
 
-A test process keeps one core busy, mostly with compiling, so that together they are done sooner. Lines
-are shown as they come, with the backend in front.
+A test process keeps one core busy, mostly with compiling, so that together they are done sooner.
+Lines are shown as they come, with the backend in front.
 
 Tests marked `any_backend` run on the first backend alone. The exit status is 0 if every run passed;
 a run that finds no test has failed. `-m EXPRESSION` narrows the choice, "not slow" by default.

@@ -1,4 +1,4 @@
-"""Two devices train to the weights of one: case 51, and the law that a loss is a mean over tokens."""
+"""Two devices train to the weights of one: case 51, and that a loss is a mean over tokens."""
 
 import os
 import subprocess
@@ -12,9 +12,7 @@ import pytest
 SCRIPT = Path(__file__).parent / "distributed_fit.py"
 
 
-@pytest.mark.skipif(
-    keras.config.backend() == "torch", reason="Keras has no distribution on torch"
-)
+@pytest.mark.skipif(keras.config.backend() == "torch", reason="Keras has no distribution on torch")
 def test_two_devices_train_as_one_does(tmp_path):
     results = []
     for devices in (1, 2):

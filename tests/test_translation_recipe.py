@@ -119,8 +119,18 @@ def test_wrong_folders_are_refused_and_nothing_is_lost(tmp_path):
     refused("`output` must be a new or empty folder.* holds something already")
     refused("`output` must hold a run to resume", resume=True)
     (run / "notes.txt").unlink()
-    # A vocabulary that the pairs cannot fill: the folder can be used again afterwards.
-    refused("vocabulary", dataclasses.replace(RECIPE, vocabulary_size=5000))
+    # Wrong recipes, the last a vocabulary that the pairs cannot fill; the folder stays empty.
+    for message, wrong in (
+        ("`num_heads` must divide", {"num_heads": 3}),
+        ("`epochs` must be", {"epochs": 0}),
+        ("`keep` must be", {"averaged": 0}),
+        ("`beam_width` must be", {"beam_width": 0}),
+        ("`every` must be", {"score_every": 0}),
+        ("`tokens_per_batch` must be", {"tokens_per_batch": 0}),
+        ("vocabulary", {"vocabulary_size": 5000}),
+    ):
+        refused(message, dataclasses.replace(RECIPE, **wrong))
+        assert not list(run.iterdir())
     short = dataclasses.replace(RECIPE, epochs=1, averaged=1)
     train_translator(data, run, short, report=quietly)
     refused("holds something already")

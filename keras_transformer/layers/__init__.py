@@ -19,3 +19,25 @@ from keras_transformer.layers.rotary_position import RotaryPosition
 from keras_transformer.layers.sinusoidal_position_encoding import SinusoidalPositionEncoding
 from keras_transformer.layers.sliding_window_attention import SlidingWindowAttention
 from keras_transformer.layers.token_embedding import TokenEmbedding
+
+__all__ = [
+    "AlibiBias",
+    "AttentionMechanism",
+    "AutoAttention",
+    "BlockwiseAttention",
+    "DecoderBlock",
+    "DenseAttention",
+    "EncoderBlock",
+    "FeedForward",
+    "FusedAttention",
+    "LearnedPositionEncoding",
+    "MultiHeadAttention",
+    "PatchEmbedding",
+    "PositionScheme",
+    "RandomFeatureAttention",
+    "RelativePositionBias",
+    "RotaryPosition",
+    "SinusoidalPositionEncoding",
+    "SlidingWindowAttention",
+    "TokenEmbedding",
+]

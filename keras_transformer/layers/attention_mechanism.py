@@ -25,9 +25,12 @@ class AttentionMechanism(SharedLayer):
     Attributes:
         global_projections: whether global tokens look through projections of their own, which then
             arrive as `request.global_heads`.
+        reads_positions: whether it asks for the tokens' absolute positions, as a position scheme
+            does, because their places in a padded row are not the same to it.
     """
 
     global_projections = False
+    reads_positions = False
 
     def build(self, query_shape):
         self.built = True

@@ -4,7 +4,7 @@ import zlib
 
 
 def dropout_seed(seed, name):
-    """Returns a seed of its own for the part of that name, from the seed of the whole; None for None.
+    """Returns a seed of its own for the part of that name, from the seed of the whole (or None).
 
     Two dropout layers of one seed would drop the same entries at every step.
     """

@@ -11,7 +11,7 @@ from keras_transformer.ops.positions import counted_positions
 class LearnedPositionEncoding(keras.layers.Layer):
     """Adds a trained vector for each absolute position, up to `max_length` of them.
 
-        outputs_t = inputs_t + table[position_t]
+        outputs_t = inputs_t + table[skipped_rows + position_t]
 
     A position past the table is an error: when the length is known, while the call is traced; for
     positions that are tensors, when their values are seen, eagerly and in a TensorFlow graph.
@@ -19,7 +19,9 @@ class LearnedPositionEncoding(keras.layers.Layer):
 
     Args:
         max_length: int, positions 0 .. max_length - 1 have a vector.
-        embeddings_initializer: of the table (max_length, D).
+        embeddings_initializer: of the table (skipped_rows + max_length, D).
+        skipped_rows: int, rows at the head of the table that no position takes: RoBERTa and
+            Longformer count positions from `pad_id` + 1, so that theirs are 2.
 
     Call arguments:
         inputs: (B, T, D).
@@ -39,21 +41,29 @@ class LearnedPositionEncoding(keras.layers.Layer):
     Reference: Gehring et al. 2017, section 3.1; Vaswani et al. 2017, section 3.5 and table 3 (E).
     """
 
-    def __init__(self, max_length, embeddings_initializer="random_normal", **kwargs):
+    def __init__(
+        self, max_length, embeddings_initializer="random_normal", skipped_rows=0, **kwargs
+    ):
         super().__init__(**kwargs)
         if not isinstance(max_length, int) or max_length < 1:
             raise ValueError(
                 f"`max_length` must be a positive integer; got {max_length!r}. Pass the longest "
                 "length that the model will see."
             )
+        if not isinstance(skipped_rows, int) or skipped_rows < 0:
+            raise ValueError(
+                f"`skipped_rows` must be an integer from 0; got {skipped_rows!r}. Pass 0 for a "
+                "table of one row a position."
+            )
         self.supports_masking = True
         self.max_length = max_length
+        self.skipped_rows = skipped_rows
         self.embeddings_initializer = keras.initializers.get(embeddings_initializer)
 
     def build(self, input_shape):
         self.table = self.add_weight(
             name="table",
-            shape=(self.max_length, input_shape[-1]),
+            shape=(self.skipped_rows + self.max_length, input_shape[-1]),
             initializer=self.embeddings_initializer,
         )
         self.built = True
@@ -67,7 +77,8 @@ class LearnedPositionEncoding(keras.layers.Layer):
             positions = positions[None] if len(positions.shape) == 1 else positions
         real = positions >= 0
         rows = check_ids(ops.maximum(positions, 0), self.max_length, self._message())
-        encoding = ops.take(ops.convert_to_tensor(self.table), rows, axis=0)  # (B|1, T, D)
+        table = ops.convert_to_tensor(self.table)[self.skipped_rows :]
+        encoding = ops.take(table, rows, axis=0)  # (B|1, T, D)
         encoding = ops.where(real[:, :, None], encoding, ops.zeros_like(encoding))
         return ops.add(inputs, encoding)
 
@@ -91,4 +102,5 @@ class LearnedPositionEncoding(keras.layers.Layer):
             **super().get_config(),
             "max_length": self.max_length,
             "embeddings_initializer": keras.initializers.serialize(self.embeddings_initializer),
+            "skipped_rows": self.skipped_rows,
         }

@@ -29,8 +29,8 @@ class PatchEmbedding(keras.layers.Layer):
         (B, n, D) for n patches, or (B, 1 + n, D).
 
     Raises:
-        ValueError: if the images are not cut evenly, or are not of the size that the layer was built
-            for.
+        ValueError: if the images are not cut evenly, or are not of the size that the layer was
+            built for.
 
     >>> PatchEmbedding(patch_size=4, model_dim=16)(keras.ops.zeros((2, 8, 12, 3))).shape
     (2, 7, 16)
@@ -49,9 +49,7 @@ class PatchEmbedding(keras.layers.Layer):
         _, height, width, channels = images_shape
         self.grid = self._grid(height, width)
         size = self.patch_size
-        self.kernel = self.add_weight(
-            name="kernel", shape=(size, size, channels, self.model_dim)
-        )
+        self.kernel = self.add_weight(name="kernel", shape=(size, size, channels, self.model_dim))
         self.bias = self.add_weight(name="bias", shape=(self.model_dim,), initializer="zeros")
         length = self.grid[0] * self.grid[1]
         if self.class_token:

@@ -61,6 +61,11 @@ class SlidingWindowAttention(AttentionMechanism):
         self.global_projections = global_projections
         self.block_size = block_size
 
+    @property
+    def reads_positions(self):
+        # The first tokens are the first real ones, not the padding before them.
+        return self.global_tokens > 0
+
     def refusal(self, request):
         if request.return_scores:
             return 'a sliding window keeps no attention scores; mechanism="dense" returns them'

@@ -24,6 +24,8 @@ class TransformerBlock(keras.layers.Layer):
 
         post-norm (the paper): x = norm(x + dropout(sublayer(x)))
         pre-norm:              x = x + dropout(sublayer(norm(x)))
+
+    `EncoderBlock` and `DecoderBlock` add what they attend to.
     """
 
     def __init__(
@@ -142,9 +144,7 @@ class TransformerBlock(keras.layers.Layer):
 
     def _feed(self, inputs, training=False):
         """The last sublayer of every block."""
-        outputs = self.feed_forward(
-            self._before(inputs, self.feed_forward_norm), training=training
-        )
+        outputs = self.feed_forward(self._before(inputs, self.feed_forward_norm), training=training)
         return self._after(inputs, outputs, self.feed_forward_norm, training)
 
     def get_config(self):

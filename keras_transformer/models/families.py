@@ -97,6 +97,31 @@ def _bert(num_layers, model_dim, num_heads, parameters, reference):
     return FamilyPreset(arguments, parameters, reference)
 
 
+def _longformer(num_layers, model_dim, num_heads, parameters):
+    arguments = {
+        "vocabulary_size": 50265,
+        "num_layers": num_layers,
+        "model_dim": model_dim,
+        "num_heads": num_heads,
+        "intermediate_dim": 4 * model_dim,
+        # RoBERTa's table, whose first rows, up to that of `pad_id`, no position takes.
+        "position": layer_config("LearnedPositionEncoding", max_length=4096, skipped_rows=2),
+        "num_token_types": 1,
+        "normalize_embedding": True,
+        "scale_embedding": False,
+        "pooling": "dense",
+        "activation": "gelu",
+        "epsilon": 1e-5,
+        "attention_dropout": 0.1,
+        # The paper's window of 512 has 256 tokens on each side.
+        "mechanism": layer_config(
+            "SlidingWindowAttention", window=257, global_tokens=1, global_projections=True
+        ),
+        "pad_id": 1,
+    }
+    return FamilyPreset(arguments, parameters, "Beltagy, Peters and Cohan 2020, table 12")
+
+
 def _t5(num_layers, model_dim, num_heads, intermediate_dim, parameters, version="1.0"):
     first = version == "1.0"
     arguments = {
@@ -156,6 +181,8 @@ CAUSAL_PRESETS = {
 ENCODER_PRESETS = {
     "bert-base": _bert(12, 768, 12, 109_482_240, "Devlin et al. 2019, section 3"),
     "bert-large": _bert(24, 1024, 16, 335_141_888, "Devlin et al. 2019, section 3"),
+    "longformer-base": _longformer(12, 768, 12, 148_659_456),
+    "longformer-large": _longformer(24, 1024, 16, 434_600_960),
     "minilm-l6": _bert(6, 384, 12, 22_713_216, "Wang et al. 2020; Reimers and Gurevych 2019"),
 }
 

@@ -63,9 +63,7 @@ class MaskedLanguageModel(SequenceModel):
         )
         inputs = encoder.new_inputs()
         hidden = norm(dense(encoder(inputs)))
-        super().__init__(
-            inputs=inputs, outputs=encoder.embedding(hidden, reverse=True), name=name
-        )
+        super().__init__(inputs=inputs, outputs=encoder.embedding(hidden, reverse=True), name=name)
         self.encoder = encoder
         self.activation = dense.activation
 

@@ -18,7 +18,6 @@ from keras_transformer.training.sequence_crossentropy import (
 )
 from keras_transformer.training.token_metrics import TokenLoss, TokenMetric
 
-
 SEED_KEY = "seed_generator_"
 INTEGER_MODES = ("int8", "int4", "gptq", "awq")
 
@@ -39,12 +38,12 @@ class ScoredTokens(NamedTuple):
 class SequenceModel(QuantizationRecord, keras.Model):
     """`keras.Model(inputs, logits)` for logits made by `TokenEmbedding(..., reverse=True)`.
 
-    It trains and scores like any functional model, and `model(x)` and `predict` return logits. Compiled
-    with `SequenceCrossentropy` and token metrics (`TokenAccuracy`, `Perplexity`), `fit` and `evaluate`
-    compute head, loss and metrics in blocks of rows without padding
+    It trains and scores like any functional model, and `model(x)` and `predict` return logits.
+    Compiled with `SequenceCrossentropy` and token metrics (`TokenAccuracy`, `Perplexity`), `fit`
+    and `evaluate` compute head, loss and metrics in blocks of rows without padding
     (`ops.cross_entropy.head_statistics`): the same numbers, a fraction of the time and memory. The
-    reported loss is a mean over tokens, whatever the batches, without the penalties of regularizers,
-    which the gradient has. With another loss or metric it makes logits as usual.
+    reported loss is a mean over tokens, whatever the batches, without the penalties of
+    regularizers, which the gradient has. With another loss or metric it makes logits as usual.
 
     Args:
         inputs, outputs, name: as `keras.Model`.
@@ -77,14 +76,12 @@ class SequenceModel(QuantizationRecord, keras.Model):
         self._tracker.unlock()  # as Keras leaves it, except after `quantize`
         # Tracked by Keras as the model's own metrics; the first replaces the loss per batch.
         self._token_metrics = [TokenLoss(pad_id=loss.pad_id, name="loss"), *metrics]
-        self._features  # made here, not in the first traced step
+        _ = self._features  # made here, not in the first traced step
 
     def get_compile_config(self):
         config = super().get_compile_config()
         if config and self._token_metrics:
-            config["metrics"] = keras.saving.serialize_keras_object(
-                list(self._token_metrics[1:])
-            )
+            config["metrics"] = keras.saving.serialize_keras_object(list(self._token_metrics[1:]))
         return config
 
     def compile_from_config(self, config):

@@ -53,7 +53,9 @@ def check_special_ids(vocabulary_size, **ids):
 
 
 def serialized(option):
-    """Returns the config of a layer object, and anything else as it is."""
+    """Returns the config of a layer object or of each in a list, and anything else as it is."""
+    if isinstance(option, list | tuple):
+        return [serialized(each) for each in option]
     if isinstance(option, keras.layers.Layer):
         return _unshared(keras.saving.serialize_keras_object(option))
     return option
@@ -64,6 +66,8 @@ def _unshared(config):
 
     Layers made of it are to be layers of their own.
     """
+    if isinstance(config, list):
+        return [_unshared(each) for each in config]
     if not isinstance(config, dict):
         return config
     marks = ("shared_as", "shared_object_id")
@@ -127,16 +131,27 @@ class EmbeddedInput:
 
 
 class Stack:
-    """Blocks one after the other; a pre-norm stack ends with a normalization."""
+    """Blocks one after the other; a pre-norm stack ends with a normalization.
 
-    def __init__(self, block_class, num_layers, position, name, seed=None, **options):
+    `mechanism` may be a list, one for each block.
+    """
+
+    def __init__(
+        self, block_class, num_layers, position, name, seed=None, mechanism="auto", **options
+    ):
         self.scheme = None
         if isinstance(position, PositionScheme):
             self.scheme = own_copy(position, f"{name}_positions")
         names = [f"{name}_block_{index}" for index in range(num_layers)]
         self.blocks = [
-            block_class(position=self.scheme, name=each, seed=dropout_seed(seed, each), **options)
-            for each in names
+            block_class(
+                position=self.scheme,
+                mechanism=of_block,
+                name=each,
+                seed=dropout_seed(seed, each),
+                **options,
+            )
+            for each, of_block in zip(names, _one_each(mechanism, num_layers), strict=True)
         ]
         self.norm = None
         if options.get("normalize_first"):
@@ -150,7 +165,7 @@ class Stack:
     def __call__(self, hidden, positions, **asked):
         """Returns (B, T, D) after all blocks, each called with `asked`.
 
-        Positions int32 (B, T) are handed on only where a scheme reads them inside attention.
+        Positions int32 (B, T) are handed on only where scheme or mechanism reads them.
         """
         asked |= self._positions(positions)
         for block in self.blocks:
@@ -167,7 +182,8 @@ class Stack:
         return self.finish(hidden), weights
 
     def _positions(self, positions):
-        return {} if self.scheme is None else {"positions": positions}
+        read = any(block.mechanism.reads_positions for block in self.blocks)
+        return {"positions": positions} if read or self.scheme is not None else {}
 
     def finish(self, hidden):
         """The normalization at the end of a pre-norm stack."""
@@ -185,6 +201,18 @@ class Stack:
             hidden, cache = block.step(hidden, cache, index, positions, memory, context_mask)
             updated.append(cache)
         return self.finish(hidden), updated
+
+
+def _one_each(mechanism, num_layers):
+    """Returns the mechanism of each block."""
+    if not isinstance(mechanism, list | tuple):
+        return [mechanism] * num_layers
+    if len(mechanism) != num_layers:
+        raise ValueError(
+            f"`mechanism` must be one for all blocks or a list of one for each; got "
+            f"{len(mechanism)} for {num_layers} blocks. Pass {num_layers}."
+        )
+    return mechanism
 
 
 def started(tokens, pad_id, seen=None):

@@ -39,7 +39,8 @@ class Transformer(SequenceModel):
 
     Args:
         vocabulary_size: int, V, shared by source and target.
-        num_layers: int, blocks in the encoder, and in the decoder unless `num_decoder_layers` is set.
+        num_layers: int, blocks in the encoder, and in the decoder unless `num_decoder_layers` is
+            set.
         model_dim: int, D.
         num_heads: int, N, divides D (or `key_dim` is given).
         intermediate_dim: int, inner width of the feed-forward networks.
@@ -52,8 +53,9 @@ class Transformer(SequenceModel):
         scale_embedding: whether embedded ids are multiplied by sqrt(D) (section 3.4).
         head_scale, head_bias: of the head, as in `TokenEmbedding`.
         suppressed_ids: ids that no search picks (Marian's padding, which its searches start from).
-        pad_id, start_id, end_id: int, the vocabulary's special ids. Where `start_id` is `pad_id`, the
-            target's padding is on the right and is not masked: what follows cannot be seen anyway.
+        pad_id, start_id, end_id: int, the vocabulary's special ids. Where `start_id` is `pad_id`,
+            the target's padding is on the right and is not masked: what follows cannot be seen
+            anyway.
         seed: int, for the dropout.
         **block_options: what `EncoderBlock` takes beyond these: activation, gated, normalize_first,
             normalization, epsilon, use_bias, feed_forward_bias, attention_dropout,

@@ -40,7 +40,8 @@ class TransformerEncoder(QuantizationRecord, keras.Model):
         dropout: float, on sublayer outputs and on the embedded input.
         position: "sinusoidal", a layer that adds positions to embeddings
             (`LearnedPositionEncoding(...)`: BERT), a `PositionScheme`, or None.
-        num_token_types: int, kinds of tokens (BERT's two sentences), or None: no such input.
+        num_token_types: int, kinds of tokens (BERT's two sentences), or None. With one kind only,
+            as in Longformer, its vector is added to all and there is no such input.
         normalize_embedding: whether the embedded input is normalized, as in BERT.
         scale_embedding: whether embedded ids are multiplied by sqrt(D).
         pooling: None: a vector for each token; "mean": the mean over real tokens; "first": that of
@@ -51,10 +52,11 @@ class TransformerEncoder(QuantizationRecord, keras.Model):
         **block_options: what `EncoderBlock` takes beyond these: activation, gated, normalize_first,
             normalization, epsilon, use_bias, feed_forward_bias, attention_dropout,
             feed_forward_dropout, key_dim, value_dim, num_key_value_heads, attention_scale,
-            mechanism.
+            mechanism (one, or a list of one for each block).
 
     Call arguments:
-        inputs: {"tokens": int32 (B, T)}, with `num_token_types` also "token_types": int32 (B, T).
+        inputs: {"tokens": int32 (B, T)}, with `num_token_types` of 2 or more also
+            "token_types": int32 (B, T).
 
     Returns:
         (B, T, D), or with `pooling` (B, D).
@@ -177,12 +179,14 @@ class TransformerEncoder(QuantizationRecord, keras.Model):
 
     def new_inputs(self):
         """Returns symbolic inputs of the form that a call takes."""
-        names = ["tokens"] + (["token_types"] if self.num_token_types else [])
+        names = ["tokens"] + (["token_types"] if (self.num_token_types or 1) > 1 else [])
         return {name: keras.Input((None,), dtype="int32", name=name) for name in names}
 
     def _output(self, tokens, token_types=None):
         mask = ops.not_equal(tokens, self.pad_id)
         positions = positions_from_mask(mask)
+        if self.num_token_types == 1:
+            token_types = ops.zeros_like(tokens)
         hidden = self._parts.token_input(tokens, positions, token_types=token_types)
         hidden = self._parts.encoder(hidden, positions, mask=mask)
         if self.pooling is None:

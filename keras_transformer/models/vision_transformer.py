@@ -84,7 +84,7 @@ class VisionTransformer(QuantizationRecord, keras.Model):
         check_block_options(block_options)
         if pooling not in POOLINGS:
             raise ValueError(
-                f"`pooling` must be one of {POOLINGS}; got {pooling!r}. The paper's is \"first\"."
+                f'`pooling` must be one of {POOLINGS}; got {pooling!r}. The paper\'s is "first".'
             )
         if num_classes is not None and pooling is None:
             raise ValueError(

@@ -1,4 +1,4 @@
-"""Everything that differs between TensorFlow, JAX and PyTorch; the rest of the library is `keras.ops`."""
+"""What differs between TensorFlow, JAX and PyTorch; the rest of the library is `keras.ops`."""
 
 import keras
 import numpy as np
@@ -32,7 +32,7 @@ __all__ = [
 
 
 def concrete(tensor):
-    """Returns the values as a numpy array, or None where they are not known yet (traced, symbolic)."""
+    """Returns the values as a numpy array, or None where they are not known yet (in a trace)."""
     if isinstance(tensor, np.ndarray | int | list | tuple):
         return np.asarray(tensor)
     if isinstance(tensor, keras.KerasTensor):
@@ -56,8 +56,8 @@ def concrete(tensor):
 def check_ids(ids, limit, message):
     """Raises ValueError(message) where an id is outside [0, limit), as far as the backend can look.
 
-    Eager calls check the values. A TensorFlow graph carries an assertion. A JAX trace cannot look, nor
-    can XLA: there Keras's `take` fills the row with NaN on JAX, which no later step can hide.
+    Eager calls check the values. A TensorFlow graph carries an assertion. A JAX trace cannot look,
+    nor can XLA: there Keras's `take` fills the row with NaN on JAX, which no later step can hide.
     """
     values = concrete(ids)
     if values is not None:
@@ -99,7 +99,7 @@ def sum_over_replicas(value):
 
 def custom_gradient(function):
     """Wraps `function(*tensors) -> (outputs, pull_back)`, where `pull_back(*output_gradients)`
-    returns one gradient a tensor (None for those that have none), as an operation with that gradient.
+    returns one gradient a tensor (None for those without), as an operation with that gradient.
 
     Unlike `keras.ops.custom_gradient` it takes several outputs and the same form on every backend.
     """
@@ -284,7 +284,7 @@ def entry(table, *index):
 
 
 def empty_blocks(count, shape, dtype):
-    """Returns `count` blocks of zeros of one shape that a `loop` writes into without copying all."""
+    """Returns `count` blocks of zeros of one shape; a `loop` writes into them without a copy."""
     zeros = ops.zeros((count, *shape), dtype)
     if keras.config.backend() != "tensorflow":
         return zeros

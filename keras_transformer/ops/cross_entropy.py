@@ -1,8 +1,8 @@
 """Cross-entropy of a vocabulary head without the full matrix of logits.
 
-The head's logits x E^T are R x V numbers, the largest tensor of a small model. Here they are made in
-blocks of rows that stay in cache, reduced to a few numbers a row, and used for the gradients in the
-same visit. Rows of weight zero (padding) are gathered at the end and never visited.
+The head's logits x E^T are R x V numbers, the largest tensor of a small model. Here they are made
+in blocks of rows that stay in cache, reduced to a few numbers a row, and used for the gradients in
+the same visit. Rows of weight zero (padding) are gathered at the end and never visited.
 
 Letters: R rows (tokens), D model width, V vocabulary.
 """
@@ -62,8 +62,8 @@ def head_statistics(features, kernel, targets, weights, label_smoothing=0.0, gra
         label_smoothing: float in [0, 1). gradient: whether gradients will be asked for.
 
     Returns:
-        (total, loss, negative log-likelihood, correct): the weighted sum of the losses, a scalar with
-        a gradient to features and kernel, and three float32 (R,) without one.
+        (total, loss, negative log-likelihood, correct): the weighted sum of the losses, a scalar
+        with a gradient to features and kernel, and three float32 (R,) without one.
     """
     if not gradient:
         total, rows, _, _ = _visit_blocks(
@@ -92,7 +92,7 @@ def head_statistics(features, kernel, targets, weights, label_smoothing=0.0, gra
 
 
 def _visit_blocks(features, kernel, targets, weights, label_smoothing, gradient):
-    """Returns (total, rows (R, 3), gradient to features (R, D), gradient to kernel (V, D)), float32."""
+    """Returns (total, rows (R, 3), gradients to features (R, D) and kernel (V, D)), all float32."""
     count, width = ops.shape(features)[0], features.shape[1]
     block = _rows_in_block(count, kernel.shape[0])
     order, visited = _real_rows_first(weights, count, block)
@@ -181,7 +181,7 @@ def _visit(state, tables, block, label_smoothing, gradient):
     rows = ops.slice_update(state.rows, (start, 0), rows)
     if not gradient:
         return _Visit(start + block, rows, state.feature_gradient, state.kernel_gradient)
-    # softmax = exponentials / sums; the division and the weight go to the narrow side of the products.
+    # softmax = exponentials / sums; the division and the weight go to the products' narrow side.
     scale = weights[:, None] / sums
     exponentials = ops.cast(exponentials, features.dtype)
     feature_gradient = ops.cast(ops.matmul(exponentials, tables.kernel), "float32") * scale

@@ -136,6 +136,4 @@ def _check_vocabulary(vocabulary):
         )
     missing = [piece for piece in _SPECIAL.values() if piece not in vocabulary]
     if missing:
-        raise ValueError(
-            f"`vocabulary` must hold {missing} too. Use the model's own vocab.json."
-        )
+        raise ValueError(f"`vocabulary` must hold {missing} too. Use the model's own vocab.json.")

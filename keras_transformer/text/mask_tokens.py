@@ -78,9 +78,7 @@ def mask_tokens(
     hidden = np.where(chosen & (fate < mask_share), mask_id, tokens)
     swapped = chosen & (fate >= mask_share) & (fate < mask_share + random_share)
     hidden = np.where(swapped, random.choice(ordinary, tokens.shape), hidden)
-    return MaskedTokens(
-        hidden.astype("int32"), tokens.astype("int32"), chosen.astype("float32")
-    )
+    return MaskedTokens(hidden.astype("int32"), tokens.astype("int32"), chosen.astype("float32"))
 
 
 def _chosen_in_row(random, maskable, starts, probability):

@@ -6,6 +6,7 @@ import keras
 import numpy as np
 
 from keras_transformer.text.epoch_remainder import EpochRemainder
+from keras_transformer.text.keras_hub_tokenizer import as_tokenizer
 from keras_transformer.text.length_buckets import epoch_order, make_buckets
 from keras_transformer.text.ragged_ids import encode_pairs
 
@@ -33,8 +34,9 @@ class TokenBatches(keras.utils.PyDataset):
     Args:
         corpus: `ParallelCorpus`, or an iterable of `(source, target)` pairs, of strings or of
             sequences of ids (without special ids).
-        tokenizer: `SubwordTokenizer`, or an object with its `tokenize`, `vocabulary_size`,
-            `pad_id`, `start_id` and `end_id`.
+        tokenizer: `SubwordTokenizer`; one of KerasHub's, in a `KerasHubTokenizer` unless it names
+            its special ids itself; or an object with `tokenize`, `vocabulary_size`, `pad_id`,
+            `start_id` and `end_id`.
         tokens_per_batch: int, the budget of source tokens and, apart, of target tokens.
         max_length: optional int, the longest source or target row, counting `start` or `end`. By
             default what the budget allows, `tokens_per_batch // rows_multiple`.
@@ -94,8 +96,8 @@ class TokenBatches(keras.utils.PyDataset):
             limit = max_length
         if too_long not in ("skip", "error"):
             raise ValueError(f'`too_long` must be "skip" or "error"; got {too_long!r}.')
+        self.tokenizer = tokenizer = as_tokenizer(tokenizer)
         _check_tokenizer(tokenizer)
-        self.tokenizer = tokenizer
         self.tokens_per_batch = tokens_per_batch
         self.max_length = limit
         self.length_step = length_step

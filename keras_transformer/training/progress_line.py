@@ -10,7 +10,7 @@ class ProgressLine(keras.callbacks.Callback):
     """One line that tells where training is: epoch, loss, tokens per second, time left.
 
     On a terminal the line is rewritten in place; elsewhere (a log file) a new one is written every
-    `log_every` seconds. Every epoch leaves one line with all its numbers. Use with `fit(verbose=0)`.
+    `log_every` seconds. Every epoch leaves one line with all its numbers. Take `fit(verbose=0)`.
 
     Args:
         tokens_per_epoch: int, real target tokens in an epoch (`TokenBatches.num_tokens`).

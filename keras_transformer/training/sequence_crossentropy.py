@@ -13,8 +13,8 @@ class SequenceCrossentropy(keras.losses.Loss):
 
         loss = -sum_t w_t sum_v q_tv log p_tv / sum_t w_t,   q = (1 - e) onehot(target) + e / V
 
-    A mean over tokens under any split of the batch: padding and `sample_weight` 0 count for nothing,
-    and under a `tf.distribute` strategy the tokens of all replicas are counted together.
+    A mean over tokens under any split of the batch: padding and `sample_weight` 0 count for
+    nothing, and under a `tf.distribute` strategy the tokens of all replicas are counted together.
 
     Args:
         label_smoothing: float in [0, 1), e; 0.1 in the paper.
@@ -39,7 +39,8 @@ class SequenceCrossentropy(keras.losses.Loss):
         super().__init__(name=name, dtype="float32")
         if not 0 <= label_smoothing < 1:
             raise ValueError(
-                f"`label_smoothing` must be in [0, 1); got {label_smoothing!r}. The paper takes 0.1."
+                f"`label_smoothing` must be in [0, 1); got {label_smoothing!r}. "
+                "The paper takes 0.1."
             )
         self.label_smoothing = label_smoothing
         self.pad_id = pad_id

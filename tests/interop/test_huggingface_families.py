@@ -36,7 +36,7 @@ def compare_layers(model, inputs, side, theirs, last_norm):
     names = [f"{side}_block_{index}" for index in range(len(theirs) - 1)]
     if last_norm:
         names[-1] = f"{side}_norm"
-    names = [f"{ {'encoder': 'source'}.get(side, 'target')}_dropout", *names]
+    names = [f"{ {'encoder': 'source'}.get(side, 'target') }_dropout", *names]
     if not hasattr(model, "encode"):
         names[0] = "token_dropout"
     for found, expected in zip(layer_outputs(model, names, inputs), theirs, strict=True):

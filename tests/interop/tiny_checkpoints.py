@@ -17,9 +17,18 @@ def randomized(model, seed=0):
 
 def gpt2(**changes):
     settings = {
-        "vocab_size": 31, "n_positions": 23, "n_embd": 15, "n_layer": 2, "n_head": 3, "n_inner": 19,
-        "activation_function": "relu", "layer_norm_epsilon": 0.03, "scale_attn_weights": False,
-        "bos_token_id": 2, "eos_token_id": 3, "pad_token_id": 0,
+        "vocab_size": 31,
+        "n_positions": 23,
+        "n_embd": 15,
+        "n_layer": 2,
+        "n_head": 3,
+        "n_inner": 19,
+        "activation_function": "relu",
+        "layer_norm_epsilon": 0.03,
+        "scale_attn_weights": False,
+        "bos_token_id": 2,
+        "eos_token_id": 3,
+        "pad_token_id": 0,
     }
     config = transformers.GPT2Config(**{**settings, **changes})
     return randomized(transformers.GPT2LMHeadModel(config))
@@ -27,10 +36,19 @@ def gpt2(**changes):
 
 def llama(**changes):
     settings = {
-        "vocab_size": 31, "hidden_size": 18, "intermediate_size": 19, "num_hidden_layers": 2,
-        "num_attention_heads": 6, "num_key_value_heads": 2, "head_dim": 4, "rms_norm_eps": 0.02,
-        "rope_parameters": {"rope_type": "default", "rope_theta": 77.0}, "hidden_act": "gelu_new",
-        "bos_token_id": 2, "eos_token_id": 3, "pad_token_id": 0,
+        "vocab_size": 31,
+        "hidden_size": 18,
+        "intermediate_size": 19,
+        "num_hidden_layers": 2,
+        "num_attention_heads": 6,
+        "num_key_value_heads": 2,
+        "head_dim": 4,
+        "rms_norm_eps": 0.02,
+        "rope_parameters": {"rope_type": "default", "rope_theta": 77.0},
+        "hidden_act": "gelu_new",
+        "bos_token_id": 2,
+        "eos_token_id": 3,
+        "pad_token_id": 0,
     }
     config = transformers.LlamaConfig(**{**settings, **changes})
     return randomized(transformers.LlamaForCausalLM(config))
@@ -38,9 +56,16 @@ def llama(**changes):
 
 def bert(kind="BertModel", **changes):
     settings = {
-        "vocab_size": 31, "hidden_size": 15, "num_hidden_layers": 2, "num_attention_heads": 3,
-        "intermediate_size": 19, "hidden_act": "gelu_new", "max_position_embeddings": 13,
-        "type_vocab_size": 3, "layer_norm_eps": 0.03, "pad_token_id": 0,
+        "vocab_size": 31,
+        "hidden_size": 15,
+        "num_hidden_layers": 2,
+        "num_attention_heads": 3,
+        "intermediate_size": 19,
+        "hidden_act": "gelu_new",
+        "max_position_embeddings": 13,
+        "type_vocab_size": 3,
+        "layer_norm_eps": 0.03,
+        "pad_token_id": 0,
     }
     config = transformers.BertConfig(**{**settings, **changes})
     return randomized(getattr(transformers, kind)(config))
@@ -48,11 +73,21 @@ def bert(kind="BertModel", **changes):
 
 def marian(**changes):
     settings = {
-        "vocab_size": 31, "d_model": 18, "encoder_layers": 2, "decoder_layers": 1,
-        "encoder_attention_heads": 3, "decoder_attention_heads": 3, "encoder_ffn_dim": 19,
-        "decoder_ffn_dim": 19, "activation_function": "swish", "scale_embedding": True,
-        "max_position_embeddings": 29, "pad_token_id": 30, "decoder_start_token_id": 30,
-        "eos_token_id": 0, "forced_eos_token_id": None,
+        "vocab_size": 31,
+        "d_model": 18,
+        "encoder_layers": 2,
+        "decoder_layers": 1,
+        "encoder_attention_heads": 3,
+        "decoder_attention_heads": 3,
+        "encoder_ffn_dim": 19,
+        "decoder_ffn_dim": 19,
+        "activation_function": "swish",
+        "scale_embedding": True,
+        "max_position_embeddings": 29,
+        "pad_token_id": 30,
+        "decoder_start_token_id": 30,
+        "eos_token_id": 0,
+        "forced_eos_token_id": None,
     }
     config = transformers.MarianConfig(**{**settings, **changes})
     model = transformers.MarianMTModel(config)
@@ -68,10 +103,20 @@ def marian(**changes):
 
 def t5(untied=False, **changes):
     settings = {
-        "vocab_size": 31, "d_model": 18, "d_kv": 5, "d_ff": 19, "num_layers": 2,
-        "num_decoder_layers": 1, "num_heads": 3, "relative_attention_num_buckets": 8,
-        "relative_attention_max_distance": 11, "layer_norm_epsilon": 0.02, "pad_token_id": 0,
-        "decoder_start_token_id": 0, "eos_token_id": 1, "tie_word_embeddings": not untied,
+        "vocab_size": 31,
+        "d_model": 18,
+        "d_kv": 5,
+        "d_ff": 19,
+        "num_layers": 2,
+        "num_decoder_layers": 1,
+        "num_heads": 3,
+        "relative_attention_num_buckets": 8,
+        "relative_attention_max_distance": 11,
+        "layer_norm_epsilon": 0.02,
+        "pad_token_id": 0,
+        "decoder_start_token_id": 0,
+        "eos_token_id": 1,
+        "tie_word_embeddings": not untied,
     }
     config = transformers.T5Config(**{**settings, **changes})
     model = transformers.T5ForConditionalGeneration(config)
@@ -82,9 +127,15 @@ def t5(untied=False, **changes):
 
 def vit(kind="ViTForImageClassification", **changes):
     settings = {
-        "hidden_size": 15, "num_hidden_layers": 2, "num_attention_heads": 3,
-        "intermediate_size": 19, "hidden_act": "relu", "layer_norm_eps": 0.03, "image_size": 10,
-        "patch_size": 5, "num_channels": 2,
+        "hidden_size": 15,
+        "num_hidden_layers": 2,
+        "num_attention_heads": 3,
+        "intermediate_size": 19,
+        "hidden_act": "relu",
+        "layer_norm_eps": 0.03,
+        "image_size": 10,
+        "patch_size": 5,
+        "num_channels": 2,
     }
     config = transformers.ViTConfig(**{**settings, **changes}, num_labels=7)
     return randomized(getattr(transformers, kind)(config))
@@ -93,18 +144,26 @@ def vit(kind="ViTForImageClassification", **changes):
 MODELS = {
     "gpt2": gpt2,
     "gpt2-untied": lambda: gpt2(
-        tie_word_embeddings=False, scale_attn_weights=True, n_inner=None,
+        tie_word_embeddings=False,
+        scale_attn_weights=True,
+        n_inner=None,
         activation_function="gelu_new",
     ),
     "llama": llama,
     "llama-biases-tied": lambda: llama(
-        attention_bias=True, tie_word_embeddings=True, hidden_act="silu",
+        attention_bias=True,
+        tie_word_embeddings=True,
+        hidden_act="silu",
         rope_parameters={"rope_type": "linear", "factor": 3.0, "rope_theta": 77.0},
     ),
     "llama-feed-forward-biases-yarn": lambda: llama(
-        mlp_bias=True, head_dim=8, max_position_embeddings=64,
+        mlp_bias=True,
+        head_dim=8,
+        max_position_embeddings=64,
         rope_parameters={
-            "rope_type": "yarn", "factor": 4.0, "rope_theta": 77.0,
+            "rope_type": "yarn",
+            "factor": 4.0,
+            "rope_theta": 77.0,
             "original_max_position_embeddings": 16,
         },
     ),

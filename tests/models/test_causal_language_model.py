@@ -149,9 +149,7 @@ def test_fit_by_blocks_learns_and_equals_the_loss_of_logits():
     model = random_model("gpt2")
     tokens = np.array([[2, 5, 7, 11], [2, 13, 17, 0]], "int32")
     labels = np.array([[5, 7, 11, 3], [13, 17, 3, 0]], "int32")
-    model.compile(
-        keras.optimizers.Adam(0.01), SequenceCrossentropy(), metrics=[TokenAccuracy()]
-    )
+    model.compile(keras.optimizers.Adam(0.01), SequenceCrossentropy(), metrics=[TokenAccuracy()])
     expected = float(SequenceCrossentropy()(labels, logits_of(model, tokens)))
     before = model.evaluate(tokens, labels, verbose=0, return_dict=True)["loss"]
     np.testing.assert_allclose(before, expected, rtol=1e-4)

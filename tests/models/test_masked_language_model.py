@@ -52,17 +52,11 @@ def test_a_file_keeps_the_tie_and_the_bias(tmp_path):
 def test_fit_by_blocks_trains_the_encoder_in_place(head_bias):
     model = random_model(head_bias=head_bias)
     tokens = np.random.default_rng(1).integers(5, 31, (6, 13))
-    masked = mask_tokens(
-        tokens, mask_id=4, vocabulary_size=31, special_ids=[0, 1, 2, 3], seed=1
-    )
-    model.compile(
-        keras.optimizers.Adam(0.01), SequenceCrossentropy(0.0), metrics=[TokenAccuracy()]
-    )
+    masked = mask_tokens(tokens, mask_id=4, vocabulary_size=31, special_ids=[0, 1, 2, 3], seed=1)
+    model.compile(keras.optimizers.Adam(0.01), SequenceCrossentropy(0.0), metrics=[TokenAccuracy()])
     logits = outputs_of(model, masked.tokens)
     expected = SequenceCrossentropy(0.0)(masked.labels, logits, masked.weights)
-    data = {
-        "x": {"tokens": masked.tokens}, "y": masked.labels, "sample_weight": masked.weights
-    }
+    data = {"x": {"tokens": masked.tokens}, "y": masked.labels, "sample_weight": masked.weights}
     found = model.evaluate(**data, verbose=0, return_dict=True)
     np.testing.assert_allclose(found["loss"], float(expected), rtol=1e-4)
     encoded = outputs_of(model.encoder, masked.tokens)

@@ -68,9 +68,7 @@ def test_another_image_size_has_the_same_weights(pooling):
     classes = None if pooling is None else 7
     model = random_model(pooling=pooling, num_classes=classes)
     same = model.with_image_size(6)
-    np.testing.assert_allclose(
-        outputs_of(same, images(2)), outputs_of(model, images(2)), atol=1e-5
-    )
+    np.testing.assert_allclose(outputs_of(same, images(2)), outputs_of(model, images(2)), atol=1e-5)
     larger = model.with_image_size((8, 10))
     assert larger.image_size == [8, 10]
     assert np.isfinite(outputs_of(larger, images(2, 8, 10))).all()

@@ -81,7 +81,8 @@ def test_padding_alone_costs_nothing(gradients):
 def test_half_precision_is_near_and_its_statistics_are_float32():
     features, kernel, targets, weights = head(19)
     arguments = map(ops.convert_to_tensor, (targets, weights))
-    half = head_statistics(ops.cast(features, "bfloat16"), ops.convert_to_tensor(kernel), *arguments)
+    features_in_half = ops.cast(features, "bfloat16")
+    half = head_statistics(features_in_half, ops.convert_to_tensor(kernel), *arguments)
     wanted = token_statistics(
         ops.convert_to_tensor(features @ kernel.T), ops.convert_to_tensor(targets), 0.0
     )[0]
@@ -96,7 +97,5 @@ def test_smoothing_by_hand():
         ops.convert_to_tensor([[0.0, np.log(3.0)]]), ops.convert_to_tensor([1]), 0.2
     )
     np.testing.assert_allclose(float(likelihood[0]), -np.log(0.75), rtol=1e-6)
-    np.testing.assert_allclose(
-        float(loss[0]), -0.9 * np.log(0.75) - 0.1 * np.log(0.25), rtol=1e-6
-    )
+    np.testing.assert_allclose(float(loss[0]), -0.9 * np.log(0.75) - 0.1 * np.log(0.25), rtol=1e-6)
     assert float(correct[0]) == 1.0

@@ -96,6 +96,8 @@ def test_special_ids_of_the_tokenizer_itself():
     )
     for tokenizer in (KerasHubTokenizer(bert), as_tokenizer(bert)):
         assert (tokenizer.pad_id, tokenizer.start_id, tokenizer.end_id) == (1, 2, 3)
+    inputs, labels, _ = TokenBatches([("a dog", "dog")], bert, length_step=1)[0]
+    assert (inputs["source"].tolist(), labels.tolist()) == ([[5, 6, 3]], [[6, 3, 1]])
     with pytest.raises(ValueError, match="`pad_id` must be an id .* from 0 to 9; got None. Pass"):
         as_tokenizer(hub.WordPieceTokenizer(WORDS))
     assert as_tokenizer(subword_tokenizer()) is subword_tokenizer()

@@ -51,9 +51,7 @@ def read_arguments(settings, tensors):
 
 
 def _masked(**arguments):
-    return MaskedLanguageModel(
-        TransformerEncoder(**arguments), activation=arguments["activation"]
-    )
+    return MaskedLanguageModel(TransformerEncoder(**arguments), activation=arguments["activation"])
 
 
 def telling_names(model):

@@ -81,7 +81,7 @@ def _feed_forward(settings):
     if kind not in ("", "gated") or name not in ACTIVATIONS:
         raise ValueError(
             f"{CONFIG_FILE}: the setting 'feed_forward_proj' must be an activation of "
-            f"{sorted(ACTIVATIONS)}, or \"gated-\" and one; got {setting!r}."
+            f'{sorted(ACTIVATIONS)}, or "gated-" and one; got {setting!r}.'
         )
     settings.require("dense_act_fn", name)
     settings.require("is_gated_act", kind == "gated")
