@@ -1,7 +1,8 @@
-"""Ten steps of `fit` on one device or two, in a process of its own: `distributed_fit.py 1|2 FILE`.
+"""Ten steps of `fit` on some devices, in a process of its own: `distributed_fit.py DEVICES FILE`.
 
-Weights and metrics go to FILE as .npz. Rows are ordered so that one replica gets the long
-sentences: the tokens are spread unevenly.
+Weights, metrics and predictions go to FILE as .npz. Rows are ordered so that some replicas get the
+long sentences: the tokens are spread unevenly. Ten rows are then scored and predicted by four, so
+that the last batch is half one.
 """
 
 import os
@@ -68,9 +69,11 @@ def main():
     model = on_devices()
     inputs, labels = batches()
     history = model.fit(inputs, labels, batch_size=4, epochs=1, shuffle=False, verbose=0).history
-    scores = model.evaluate(inputs, labels, batch_size=8, verbose=0, return_dict=True)
     numbers = {f"fit_{name}": values[-1] for name, values in history.items()}
+    inputs, labels = {name: each[:10] for name, each in inputs.items()}, labels[:10]
+    scores = model.evaluate(inputs, labels, batch_size=4, verbose=0, return_dict=True)
     numbers |= {f"evaluate_{name}": value for name, value in scores.items()}
+    numbers["predictions"] = model.predict(inputs, batch_size=4, verbose=0)
     weights = {
         f"weight_{index}": keras.ops.convert_to_numpy(variable.value)
         for index, variable in enumerate(model.trainable_variables)
