@@ -119,7 +119,7 @@ def _longformer(num_layers, model_dim, num_heads, parameters):
         ),
         "pad_id": 1,
     }
-    return FamilyPreset(arguments, parameters, "Beltagy, Peters and Cohan 2020, table 12")
+    return FamilyPreset(arguments, parameters, "Beltagy, Peters and Cohan 2020, section 5")
 
 
 def _t5(num_layers, model_dim, num_heads, intermediate_dim, parameters, version="1.0"):
@@ -165,6 +165,14 @@ def _vit(num_layers, model_dim, num_heads, patch_size, parameters):
     return FamilyPreset(arguments, parameters, "Dosovitskiy et al. 2021, table 1")
 
 
+def _performer(num_layers, model_dim, num_heads, parameters):
+    """BERT with random features, which cannot drop attention weights: none of them exists."""
+    of_bert = _bert(num_layers, model_dim, num_heads, parameters, "").arguments
+    mechanism = layer_config("RandomFeatureAttention", num_features=256)
+    arguments = {**of_bert, "mechanism": mechanism, "attention_dropout": 0.0}
+    return FamilyPreset(arguments, parameters, "Choromanski et al. 2021, sections 2 and 4")
+
+
 CAUSAL_PRESETS = {
     "gpt2": _gpt2(12, 768, 12, 124_439_808),
     "gpt2-medium": _gpt2(24, 1024, 16, 354_823_168),
@@ -184,6 +192,7 @@ ENCODER_PRESETS = {
     "longformer-base": _longformer(12, 768, 12, 148_659_456),
     "longformer-large": _longformer(24, 1024, 16, 434_600_960),
     "minilm-l6": _bert(6, 384, 12, 22_713_216, "Wang et al. 2020; Reimers and Gurevych 2019"),
+    "performer-base": _performer(12, 768, 12, 109_482_240),
 }
 
 SEQUENCE_PRESETS = {

@@ -63,8 +63,10 @@ def their_inputs(name, theirs):
             return theirs(pixels, output_hidden_states=True)
     tokens = torch.tensor(TOKENS).long()
     options = {"output_hidden_states": True}
-    if is_of(name, "bert"):
+    if is_of(name, "bert") or theirs.config.to_dict().get("type_vocab_size", 1) > 1:
         options["token_type_ids"] = torch.tensor(TYPES).long()
+    if is_of(name, "longformer"):
+        options["global_attention_mask"] = torch.tensor([[1, 0, 0, 0, 0]] * 2)
     if is_of(name, "marian", "t5"):
         options["decoder_input_ids"] = torch.tensor(TARGET).long()
     with torch.no_grad():
@@ -85,9 +87,10 @@ def test_layers_and_outputs_agree(case):
         ):
             close(found, expected)
         close(model(images), getattr(said, "logits", getattr(said, "pooler_output", None)))
-    elif is_of(name, "bert"):
-        inputs = {"tokens": TOKENS, "token_types": TYPES}
+    elif is_of(name, "bert", "longformer"):
         encoder = getattr(model, "encoder", model)
+        inputs = {"tokens": TOKENS, "token_types": TYPES}
+        inputs = {key: value for key, value in inputs.items() if key in encoder.input}
         compare_layers(encoder, inputs, "encoder", said.hidden_states, last_norm=False)
         logits = getattr(said, "prediction_logits", getattr(said, "logits", None))
         close(model(inputs), said.pooler_output if logits is None else logits)

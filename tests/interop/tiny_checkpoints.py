@@ -71,6 +71,24 @@ def bert(kind="BertModel", **changes):
     return randomized(getattr(transformers, kind)(config))
 
 
+def longformer(kind="LongformerModel", **changes):
+    settings = {
+        "vocab_size": 31,
+        "hidden_size": 15,
+        "num_hidden_layers": 2,
+        "num_attention_heads": 3,
+        "intermediate_size": 19,
+        "hidden_act": "gelu_new",
+        "max_position_embeddings": 17,
+        "type_vocab_size": 1,
+        "layer_norm_eps": 0.03,
+        "pad_token_id": 1,
+        "attention_window": [4, 8],
+    }
+    config = transformers.LongformerConfig(**{**settings, **changes})
+    return randomized(getattr(transformers, kind)(config))
+
+
 def marian(**changes):
     settings = {
         "vocab_size": 31,
@@ -170,6 +188,10 @@ MODELS = {
     "bert": bert,
     "bert-masked": lambda: bert("BertForMaskedLM", hidden_act="relu"),
     "bert-pre-training": lambda: bert("BertForPreTraining"),
+    "longformer": longformer,
+    "longformer-masked": lambda: longformer(
+        "LongformerForMaskedLM", attention_window=4, type_vocab_size=3, hidden_act="relu"
+    ),
     "marian": marian,
     "marian-odd-width": lambda: marian(
         d_model=15, scale_embedding=False, activation_function="relu"

@@ -19,22 +19,28 @@ def read_arguments(settings, tensors):
     A checkpoint with the head for masked tokens is a `MaskedLanguageModel`, any other a
     `TransformerEncoder`, pooled by "dense" where it has a pooler.
     """
-    settings.require("is_decoder", False)
     settings.require("add_cross_attention", False)
+    masked, arguments = encoder_arguments(settings, tensors.names, "cls.predictions.", pad_id=0)
+    arguments["position"] = layer_config(
+        POSITION, max_length=settings.get("max_position_embeddings", 512)
+    )
+    return (masked_model if masked else TransformerEncoder), arguments
+
+
+def encoder_arguments(settings, names, head, pad_id):
+    """Returns whether there is a head for masked tokens, and the arguments but for positions."""
+    settings.require("is_decoder", False)
     settings.require("position_embedding_type", "absolute")
-    names = tensors.names
-    masked = any(name.startswith("cls.predictions.") for name in names)
+    settings.ignore("eos_token_id")
+    masked = any(name.startswith(head) for name in names)
     pooled = not masked and any("pooler." in name for name in names)
-    arguments = {
+    return masked, {
         "vocabulary_size": settings.get("vocab_size", 30522),
         "num_layers": settings.get("num_hidden_layers", 12),
         "model_dim": settings.get("hidden_size", 768),
         "num_heads": settings.get("num_attention_heads", 12),
         "intermediate_dim": settings.get("intermediate_size", 3072),
         "dropout": settings.get("hidden_dropout_prob", 0.1),
-        "position": layer_config(
-            "LearnedPositionEncoding", max_length=settings.get("max_position_embeddings", 512)
-        ),
         "num_token_types": settings.get("type_vocab_size", 2),
         "normalize_embedding": True,
         "scale_embedding": False,
@@ -44,13 +50,12 @@ def read_arguments(settings, tensors):
         "activation": settings.activation("hidden_act", "gelu"),
         "epsilon": settings.get("layer_norm_eps", 1e-12),
         "attention_dropout": settings.get("attention_probs_dropout_prob", 0.1),
-        "pad_id": settings.one_id("pad_token_id", 0),
+        "pad_id": settings.one_id("pad_token_id", pad_id),
     }
-    settings.ignore("eos_token_id")
-    return (_masked if masked else TransformerEncoder), arguments
 
 
-def _masked(**arguments):
+def masked_model(**arguments):
+    """Returns the masked language model over the encoder of these arguments."""
     return MaskedLanguageModel(TransformerEncoder(**arguments), activation=arguments["activation"])
 
 
@@ -63,21 +68,26 @@ def telling_names(model):
 
 def entries(model):
     """Returns the tensors of a checkpoint of this model."""
-    encoder = getattr(model, "encoder", model)
+    name, head = "bert.embeddings.word_embeddings.weight", "cls.predictions"
+    return [
+        *masked_head(model, name, head, f"{head}.transform.dense", f"{head}.transform.LayerNorm"),
+        *encoder_entries("bert", getattr(model, "encoder", model)),
+    ]
+
+
+def encoder_entries(prefix, encoder):
+    """Returns the tensors of the encoder, but for the tokens' embedding."""
     layer = encoder.get_layer
-    embedding = encoder.embedding
+    types = f"{prefix}.embeddings.token_type_embeddings.weight"
     found = [
-        *_head(model, embedding),
-        Entry("bert.embeddings.position_embeddings.weight", (layer("token_positions").table,)),
-        Entry(
-            "bert.embeddings.token_type_embeddings.weight", (layer("type_embedding").embeddings,)
-        ),
-        *layer_norm("bert.embeddings.LayerNorm", layer("embedding_norm")),
+        Entry(f"{prefix}.embeddings.position_embeddings.weight", (layer("token_positions").table,)),
+        Entry(types, (layer("type_embedding").embeddings,)),
+        *layer_norm(f"{prefix}.embeddings.LayerNorm", layer("embedding_norm")),
     ]
     for index in range(encoder.num_layers):
-        found += _block(f"bert.encoder.layer.{index}", layer(f"encoder_block_{index}"))
+        found += _block(f"{prefix}.encoder.layer.{index}", layer(f"encoder_block_{index}"))
     if encoder.pooling == "dense":
-        found += linear("bert.pooler.dense", layer("pooler"))
+        found += linear(f"{prefix}.pooler.dense", layer("pooler"))
     return found
 
 
@@ -92,8 +102,14 @@ def _block(name, block):
     ]
 
 
-def _head(model, embedding):
-    name, head = "bert.embeddings.word_embeddings.weight", "cls.predictions"
+def masked_head(model, name, head, dense, norm):
+    """Returns the tensors of the tokens' embedding, and of the head where the model has one.
+
+    Args:
+        model: encoder, or the masked language model over one.
+        name: of the embedding. head, dense, norm: of the head and of its two layers.
+    """
+    embedding = getattr(model, "encoder", model).embedding
     if not isinstance(model, MaskedLanguageModel):
         return [Entry(name, (embedding.embeddings,))]
     tied = embedding.tie_weights
@@ -101,8 +117,8 @@ def _head(model, embedding):
     found = [
         Entry(name, (embedding.embeddings,), aliases=aliases),
         Entry(f"{head}.bias", (embedding.bias,), aliases=(f"{head}.decoder.bias",)),
-        *linear(f"{head}.transform.dense", model.get_layer("head_dense")),
-        *layer_norm(f"{head}.transform.LayerNorm", model.get_layer("head_norm")),
+        *linear(dense, model.get_layer("head_dense")),
+        *layer_norm(norm, model.get_layer("head_norm")),
     ]
     if not tied:
         found.append(Entry(f"{head}.decoder.weight", (embedding.reverse_embeddings,), LINEAR))
@@ -112,9 +128,16 @@ def _head(model, embedding):
 def write_settings(model, options):
     """Returns the settings that `read_arguments` makes this model of."""
     masked = isinstance(model, MaskedLanguageModel)
-    encoder = getattr(model, "encoder", model)
     return {
         "architectures": ["BertForMaskedLM" if masked else "BertModel"],
+        **encoder_settings(getattr(model, "encoder", model), options),
+        "max_position_embeddings": options["position"]["config"]["max_length"],
+    }
+
+
+def encoder_settings(encoder, options):
+    """Returns the settings of the encoder, but for positions."""
+    return {
         "vocab_size": encoder.vocabulary_size,
         "hidden_size": encoder.model_dim,
         "num_hidden_layers": encoder.num_layers,
@@ -123,7 +146,6 @@ def write_settings(model, options):
         "hidden_act": published_name(options["activation"]),
         "hidden_dropout_prob": encoder.dropout,
         "attention_probs_dropout_prob": options["attention_dropout"],
-        "max_position_embeddings": options["position"]["config"]["max_length"],
         "type_vocab_size": encoder.num_token_types,
         "layer_norm_eps": options["epsilon"],
         "tie_word_embeddings": encoder.tie_weights,

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import keras
 
-from keras_transformer.interop.huggingface import bert, gpt2, llama, marian, t5, vit
+from keras_transformer.interop.huggingface import bert, gpt2, llama, longformer, marian, t5, vit
 from keras_transformer.interop.huggingface.settings import CONFIG_FILE, Settings
 from keras_transformer.interop.huggingface.tensor_files import (
     SAFETENSORS,
@@ -18,7 +18,9 @@ from keras_transformer.interop.huggingface.weights import (
     without_prefix,
     written_weights,
 )
+from keras_transformer.layers.attention_mechanism import mechanism_names
 from keras_transformer.layers.transformer_block import TransformerBlock
+from keras_transformer.models.transformer_encoder import TransformerEncoder
 from keras_transformer.new_folder import new_folder
 from keras_transformer.ops.activations import get_activation
 
@@ -26,6 +28,7 @@ FAMILIES = {
     "bert": bert,
     "gpt2": gpt2,
     "llama": llama,
+    "longformer": longformer,
     "marian": marian,
     "t5": t5,
     "vit": vit,
@@ -44,13 +47,13 @@ def load_model(folder, **arguments):
             `pytorch_model.bin`; or a name on the Hugging Face hub, where `huggingface_hub` is
             installed.
         **arguments: of the model, in place of those that the config gives: `dtype`, `dropout`,
-            `mechanism`, or for BERT `pooling`, which takes the encoder without the head for masked
-            tokens.
+            `mechanism`, or for BERT and Longformer `pooling`, which takes the encoder without the
+            head for masked tokens.
 
     Returns:
-        `CausalLanguageModel` (GPT-2, Llama), `TransformerEncoder` or `MaskedLanguageModel` (BERT),
-        `Transformer` (Marian, T5), `VisionTransformer` (ViT, whose images have their channels last
-        here).
+        `CausalLanguageModel` (GPT-2, Llama), `TransformerEncoder` or `MaskedLanguageModel` (BERT,
+        Longformer), `Transformer` (Marian, T5), `VisionTransformer` (ViT, whose images have their
+        channels last here).
 
     Raises:
         ValueError: if the family, a setting or a tensor is not known; if tensors are missing or
@@ -69,8 +72,8 @@ def load_model(folder, **arguments):
     tensors = open_tensors(folder)
     make, read = family.read_arguments(settings, tensors)
     settings.finish()
-    if "pooling" in arguments and family is bert:
-        make, read = bert.TransformerEncoder, {**read, "tie_weights": True, "head_bias": False}
+    if "pooling" in arguments and make in (bert.masked_model, longformer.masked_model):
+        make, read = TransformerEncoder, {**read, "tie_weights": True, "head_bias": False}
     model = make(**{**read, **arguments})
     entries = without_prefix(family.entries(model), family.PREFIX, tensors.names)
     read_weights(entries, tensors, family.IGNORED)
@@ -83,7 +86,7 @@ def save_model(model, folder, model_type, overwrite=False):
     Args:
         model: a model as `load_model` returns them.
         folder: path of the folder; it is written whole or not at all.
-        model_type: "bert", "gpt2", "llama", "marian", "t5" or "vit".
+        model_type: "bert", "gpt2", "llama", "longformer", "marian", "t5" or "vit".
         overwrite: bool, whether a checkpoint at `folder` may be replaced.
 
     Raises:
@@ -93,6 +96,7 @@ def save_model(model, folder, model_type, overwrite=False):
     family = _family(model_type)
     options = _options(model)
     _check_position(family, model_type, options["position"])
+    _check_mechanism(family, model_type, options["mechanism"])
     settings = {"model_type": model_type, **family.write_settings(model, options)}
     _check_round_trip(family, settings, options, family.telling_names(model))
     entries = family.entries(model)
@@ -160,16 +164,30 @@ def _check_position(family, model_type, position):
         )
 
 
+def _check_mechanism(family, model_type, mechanism):
+    """Raises where attention is not exact, unless the family has its own; that says which."""
+    exact = {*mechanism_names(), *(each.__name__ for each in mechanism_names().values())}
+    all_of_them = mechanism if isinstance(mechanism, list) else [mechanism]
+    found = [each["class_name"] if isinstance(each, dict) else each for each in all_of_them]
+    if not hasattr(family, "MECHANISM") and any(
+        each.removeprefix("keras_transformer>") not in exact for each in found
+    ):
+        raise ValueError(
+            f"`model_type` {model_type!r} has no setting for this model's ['mechanism']: attention "
+            f"must be exact; got {found}. Choose the family that the model is of."
+        )
+
+
 def _check_round_trip(family, settings, options, names):
     """Raises where the settings would be read back as another model."""
     _, read = family.read_arguments(Settings(settings), _NamesOnly(names))
-    read = {name: _comparable(name, value) for name, value in read.items()}
+    kept = {"name", "dtype", "seed", "mechanism"}
+    read = {name: _comparable(name, value) for name, value in read.items() if name not in kept}
     lost = sorted(
         name
         for name, value in read.items()
         if value != options[name] and not _same_by_default(name, value, options)
     )
-    kept = {"name", "dtype", "seed", "mechanism"}
     defaults = inspect.signature(TransformerBlock.__init__).parameters
     lost += sorted(
         name
