@@ -143,9 +143,9 @@ def drop_beaten(live, ended, finished, greatest_penalty):
     """Returns the live hypotheses without those that ended or that cannot win any more.
 
     A score is a sum of log-probabilities, which only falls as tokens are added, over a penalty,
-    which
-    only grows: at best a hypothesis keeps its sum and gets the penalty of the greatest length. Once
-    K are finished and none of them is below that, it is dropped; a sentence with none left is done.
+    which only grows: at best a hypothesis keeps its sum and gets the penalty of the greatest
+    length. Once K are finished and none of them is below that, it is dropped; a sentence with none
+    left is done.
     """
     worst = ops.min(finished.scores, axis=1, keepdims=True)
     can_win = live.scores / greatest_penalty > worst

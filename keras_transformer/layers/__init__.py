@@ -6,6 +6,7 @@ from keras_transformer.layers.auto_attention import AutoAttention
 from keras_transformer.layers.blockwise_attention import BlockwiseAttention
 from keras_transformer.layers.decoder_block import DecoderBlock
 from keras_transformer.layers.dense_attention import DenseAttention
+from keras_transformer.layers.dropout import Dropout
 from keras_transformer.layers.encoder_block import EncoderBlock
 from keras_transformer.layers.feed_forward import FeedForward
 from keras_transformer.layers.fused_attention import FusedAttention
@@ -27,6 +28,7 @@ __all__ = [
     "BlockwiseAttention",
     "DecoderBlock",
     "DenseAttention",
+    "Dropout",
     "EncoderBlock",
     "FeedForward",
     "FusedAttention",

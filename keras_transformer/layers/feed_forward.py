@@ -4,6 +4,7 @@ import keras
 from keras import ops
 
 from keras_transformer.arguments import check_positive, check_rates
+from keras_transformer.layers.dropout import Dropout
 from keras_transformer.layers.quantization_record import QuantizationRecord
 from keras_transformer.ops.activations import get_activation
 
@@ -63,7 +64,7 @@ class FeedForward(QuantizationRecord, keras.layers.Layer):
         self.use_bias = use_bias
         self.kernel_initializer = keras.initializers.get(kernel_initializer)
         self.seed = seed
-        self.dropout_layer = keras.layers.Dropout(dropout, seed=seed, dtype=self.dtype_policy)
+        self.dropout_layer = Dropout(dropout, seed=seed, dtype=self.dtype_policy)
 
     def build(self, input_shape):
         inner = (*input_shape[:-1], self.intermediate_dim)

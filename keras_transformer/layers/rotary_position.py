@@ -5,7 +5,16 @@ import math
 import keras
 
 from keras_transformer.layers.position_scheme import PositionScheme
-from keras_transformer.ops.rotary import ntk_base, rotary_rates, rotate_pairs, yarn_rates
+from keras_transformer.ops.rotary import (
+    llama3_rates,
+    ntk_base,
+    rotary_rates,
+    rotate_pairs,
+    yarn_rates,
+)
+
+# Scalings that keep fast pairs, stretch slow ones and ramp between.
+RAMPED = {"yarn": yarn_rates, "llama3": llama3_rates}
 
 
 @keras.saving.register_keras_serializable(package="keras_transformer")
@@ -22,19 +31,22 @@ class RotaryPosition(PositionScheme):
         layout: "interleaved": pairs are entries (2i, 2i+1), as in the paper; "half_split": entries
             (i, d/2 + i), as Llama's and GPT-NeoX's weights in Hugging Face checkpoints have them.
         scaling: how a model trained on short texts is stretched by `factor`: None, "linear"
-            (positions / factor), "ntk" (a larger base: fast pairs stay as they were trained) or
-            "yarn" (slow pairs stretched, fast pairs kept, scores sharpened).
+            (positions / factor), "ntk" (a larger base: fast pairs stay as they were trained),
+            "yarn" (slow pairs stretched, fast pairs kept, scores sharpened) or "llama3" (likewise,
+            scores as they are: Llama 3.1 and later).
         factor: float >= 1, new length / trained length; only with a `scaling`.
-        original_length: int, the trained length; "yarn" only, which needs it.
+        original_length: int, the trained length; "yarn" and "llama3" only, which need it.
         beta_fast, beta_slow: floats, turns in the trained length above which a pair is kept, and
-            below which it is stretched whole; "yarn" only.
+            below which it is stretched whole; "yarn" and "llama3" only, which take 32 and 1, and
+            4 and 1.
 
     Raises:
         ValueError: if an argument is outside its rule, or goes with no such scaling.
 
     >>> attention = MultiHeadAttention(num_heads=2, key_dim=8, position=RotaryPosition())
 
-    Reference: Su et al. 2021, section 3.2; linear: Chen et al. 2023; YaRN: Peng et al. 2023.
+    Reference: Su et al. 2021, section 3.2; linear: Chen et al. 2023; YaRN: Peng et al. 2023;
+    llama3: Grattafiori et al. 2024, section 3.4.2.
     """
 
     def __init__(
@@ -93,9 +105,10 @@ class RotaryPosition(PositionScheme):
                     f'`scaling="ntk"` must turn at least 4 entries; got {width}. Take "linear".'
                 )
             return rotary_rates(width, ntk_base(self.base, width, self.factor))
-        if self.scaling == "yarn":
+        if self.scaling in RAMPED:
             betas = (self.beta_fast, self.beta_slow)
-            return yarn_rates(width, self.base, self.factor, self.original_length, *betas)
+            rates = RAMPED[self.scaling]
+            return rates(width, self.base, self.factor, self.original_length, *betas)
         return rotary_rates(width, self.base)
 
     def rotate(self, heads, positions):
@@ -117,25 +130,25 @@ class RotaryPosition(PositionScheme):
 
 
 def _check_scaling(scaling, factor, original_length, beta_fast, beta_slow):
-    if scaling not in (None, "linear", "ntk", "yarn"):
+    if scaling not in (None, "linear", "ntk", *RAMPED):
         raise ValueError(
-            f'`scaling` must be None, "linear", "ntk" or "yarn"; got {scaling!r}. Take None for a '
-            "model that is used at the length it was trained at."
+            f'`scaling` must be None, "linear", "ntk", "yarn" or "llama3"; got {scaling!r}. Take '
+            "None for a model that is used at the length it was trained at."
         )
     if not factor >= 1 or (scaling is None and factor != 1):
         raise ValueError(
             f"`factor` must be at least 1, and 1 without a `scaling`; got {factor!r}. Pass "
             '`scaling="yarn"` or another one.'
         )
-    if (scaling == "yarn") != (original_length is not None):
+    if (scaling in RAMPED) != (original_length is not None):
         raise ValueError(
-            '`original_length` must be given with `scaling="yarn"` and with no other; got '
-            f"{original_length!r} for {scaling!r}. It is the length the model was trained at."
+            '`original_length` must be given with `scaling="yarn"` or "llama3" and with no other; '
+            f"got {original_length!r} for {scaling!r}. It is the length the model was trained at."
         )
-    if scaling != "yarn" and (beta_fast, beta_slow) != (32.0, 1.0):
+    if scaling not in RAMPED and (beta_fast, beta_slow) != (32.0, 1.0):
         raise ValueError(
-            f'`beta_fast` and `beta_slow` must be left alone unless `scaling="yarn"`; got '
-            f"{beta_fast!r} and {beta_slow!r}. Remove them."
+            "`beta_fast` and `beta_slow` must be left alone unless `scaling` is one of "
+            f"{tuple(RAMPED)}; got {beta_fast!r} and {beta_slow!r}. Remove them."
         )
     if not beta_fast > beta_slow > 0:
         raise ValueError(

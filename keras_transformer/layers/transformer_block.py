@@ -10,6 +10,7 @@ from keras_transformer.arguments import (
     check_rates,
 )
 from keras_transformer.layers.attention_mechanism import get_mechanism
+from keras_transformer.layers.dropout import Dropout
 from keras_transformer.layers.dropout_seed import dropout_seed
 from keras_transformer.layers.feed_forward import FeedForward
 from keras_transformer.layers.multi_head_attention import MultiHeadAttention
@@ -84,7 +85,7 @@ class TransformerBlock(keras.layers.Layer):
         self.position = get_position_scheme(position)
         self.mechanism = get_mechanism(mechanism)
         self.seed = seed
-        self.residual_dropout = keras.layers.Dropout(
+        self.residual_dropout = Dropout(
             dropout, seed=dropout_seed(seed, "residual"), dtype=self.dtype_policy
         )
 

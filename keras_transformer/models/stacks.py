@@ -9,6 +9,7 @@ import inspect
 import keras
 from keras import ops
 
+from keras_transformer.layers.dropout import Dropout
 from keras_transformer.layers.dropout_seed import dropout_seed
 from keras_transformer.layers.position_scheme import PositionScheme
 from keras_transformer.layers.sinusoidal_position_encoding import SinusoidalPositionEncoding
@@ -116,7 +117,7 @@ class EmbeddedInput:
                 f"or a `PositionScheme`; got {position!r}."
             )
         seed = dropout_seed(seed, name)
-        self.dropout = keras.layers.Dropout(dropout, seed=seed, dtype=dtype, name=f"{name}_dropout")
+        self.dropout = Dropout(dropout, seed=seed, dtype=dtype, name=f"{name}_dropout")
 
     def __call__(self, ids, positions, training=None, token_types=None):
         """Returns (B, T, D) from ids, absolute positions and types, each int32 (B, T)."""

@@ -6,6 +6,7 @@ import keras
 from keras import ops
 
 from keras_transformer.arguments import check_positive, check_positive_or_none
+from keras_transformer.layers.dropout import Dropout
 from keras_transformer.layers.encoder_block import EncoderBlock
 from keras_transformer.layers.patch_embedding import PatchEmbedding
 from keras_transformer.layers.quantization_record import QuantizationRecord
@@ -109,7 +110,7 @@ class VisionTransformer(QuantizationRecord, keras.Model):
         patches = PatchEmbedding(
             patch_size, model_dim, class_token=pooling != "mean", dtype=dtype, name="patches"
         )
-        dropped = keras.layers.Dropout(dropout, seed=seed, dtype=dtype, name="patch_dropout")
+        dropped = Dropout(dropout, seed=seed, dtype=dtype, name="patch_dropout")
         pooler, head = None, None
         if pooling == "dense":
             pooler = keras.layers.Dense(model_dim, activation="tanh", dtype=dtype, name="pooler")

@@ -5,12 +5,12 @@
 Letters: B batch, T queries, S keys, N query heads, M key/value heads (N = M G), H head width.
 """
 
-import keras
 import numpy as np
 from keras import ops
 
 from keras_transformer.ops import backend
 from keras_transformer.ops.attention_request import bias_block, visible_block
+from keras_transformer.ops.dropout import dropout
 
 # Scores are float32 when they are masked, so the lowest float32 takes part in no overflow.
 LOWEST = float(np.finfo("float32").min)
@@ -36,7 +36,7 @@ def dense_attention(query, key, value, request):
     weights = ops.cast(masked_softmax(scores, visible), value.dtype)
     dropped = weights
     if request.dropout:
-        dropped = keras.random.dropout(weights, request.dropout, seed=request.seed_generator)
+        dropped = dropout(weights, request.dropout, request.seed_generator.next())
     return weighted_values(dropped, value), weights
 
 

@@ -33,6 +33,14 @@ def yarn_rates(width, base, factor, original_length, beta_fast, beta_slow):
     return rates * (1 - ramp) + rates / factor * ramp
 
 
+def llama3_rates(width, base, factor, original_length, beta_fast, beta_slow):
+    """Returns float64 (width / 2,): as `yarn_rates`, but the ramp goes by turns, not by pairs."""
+    rates = rotary_rates(width, base)
+    turns = original_length * rates / (2 * math.pi)
+    kept = np.clip((turns - beta_slow) / (beta_fast - beta_slow), 0, 1)
+    return rates * kept + rates / factor * (1 - kept)
+
+
 def rotate_pairs(heads, positions, rates, interleaved, magnitude=1.0):
     """Turns the first 2P entries of each head, pair by pair, by position x rate.
 

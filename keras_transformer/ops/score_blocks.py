@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from keras import ops
 
-from keras_transformer.ops import backend
+from keras_transformer.ops import backend, dropout
 from keras_transformer.ops.attention_request import bias_block, visible_block
 from keras_transformer.ops.block_visits import block_visits
 from keras_transformer.ops.blocks import (
@@ -93,8 +93,8 @@ def times_queries(weights, block):
 def keep_mask(inputs, weights, i, j):
     """Returns bool (B, N, t, s): what dropout leaves of a block, the same in both passes."""
     index = i * inputs.plan.column_count + j
-    return backend.block_keep_mask(inputs.seed, index, ops.shape(weights), inputs.request.dropout)
+    return dropout.keep_mask(inputs.seed, ops.shape(weights), inputs.request.dropout, index)
 
 
 def drop(inputs, keep, weights):
-    return ops.where(keep, weights / (1.0 - inputs.request.dropout), 0.0)
+    return dropout.drop(weights, keep, inputs.request.dropout)
