@@ -10,6 +10,7 @@ from keras.src.backend import get_keras_mask, set_keras_mask
 __all__ = [
     "add_block",
     "add_product",
+    "as_matrix",
     "at_least",
     "check_ids",
     "concrete",
@@ -76,6 +77,18 @@ def check_ids(ids, limit, message):
     if keras.config.backend() == "jax" and not isinstance(ids, keras.KerasTensor):
         return ops.where(ids < 0, limit, ids)  # negative ones would count from the end
     return ids
+
+
+def as_matrix(tensor, rows):
+    """Returns (rows, 1) from (rows,), and a matrix of so many rows as it is.
+
+    A TensorFlow function that was called with both forgets the rank; then the numbers tell.
+    """
+    if keras.config.backend() == "tensorflow" and tensor.shape.rank is None:
+        import tensorflow as tf
+
+        return tf.reshape(tensor, [rows, tf.size(tensor) // tf.maximum(rows, 1)])
+    return tensor[:, None] if len(tensor.shape) == 1 else tensor
 
 
 def replica_count():

@@ -147,7 +147,9 @@ class _Visit(NamedTuple):
 
 def _rows_in_block(count, vocabulary_size):
     rows = max(64, BLOCK_ELEMENTS // vocabulary_size)
-    return min(rows, count) if isinstance(count, int) else ops.minimum(rows, count)
+    if isinstance(count, int):
+        return max(1, min(rows, count))
+    return ops.maximum(1, ops.minimum(rows, count))  # a replica's share of a batch may be empty
 
 
 def _real_rows_first(weights, count, block):

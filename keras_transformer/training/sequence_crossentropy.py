@@ -76,9 +76,7 @@ def token_weights(y_true, y_pred, sample_weight, pad_id):
     targets = target_ids(y_true, y_pred)
     weights = ops.ones_like(targets, dtype="float32")
     if sample_weight is not None:
-        weights = ops.cast(sample_weight, "float32")
-        if len(weights.shape) < len(targets.shape):
-            weights = weights[:, None]
+        weights = backend.as_matrix(ops.cast(sample_weight, "float32"), ops.shape(targets)[0])
         weights = ops.broadcast_to(weights, ops.shape(targets))
     if pad_id is not None:
         weights = ops.where(targets == pad_id, 0.0, weights)
