@@ -5,6 +5,7 @@ from keras_transformer.models.causal_language_model import CausalLanguageModel
 from keras_transformer.models.masked_language_model import MaskedLanguageModel
 from keras_transformer.models.presets import TRANSFORMER_PRESETS
 from keras_transformer.models.sequence_model import SequenceModel
+from keras_transformer.models.transfer import enable_lora, freeze, layer_rates, with_head
 from keras_transformer.models.transformer import Transformer
 from keras_transformer.models.transformer_encoder import TransformerEncoder
 from keras_transformer.models.vision_transformer import VisionTransformer
@@ -18,4 +19,8 @@ __all__ = [
     "Transformer",
     "TransformerEncoder",
     "VisionTransformer",
+    "enable_lora",
+    "freeze",
+    "layer_rates",
+    "with_head",
 ]

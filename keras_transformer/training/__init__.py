@@ -5,6 +5,7 @@ from keras_transformer.training.checkpoints import (
     average_checkpoints,
     checkpoint_paths,
 )
+from keras_transformer.training.layerwise_adamw import LayerwiseAdamW
 from keras_transformer.training.noam_schedule import NoamSchedule
 from keras_transformer.training.progress_line import ProgressLine
 from keras_transformer.training.sequence_crossentropy import SequenceCrossentropy
@@ -13,6 +14,7 @@ from keras_transformer.training.translation_score import TranslationScore
 
 __all__ = [
     "LastCheckpoints",
+    "LayerwiseAdamW",
     "NoamSchedule",
     "Perplexity",
     "ProgressLine",

@@ -137,7 +137,8 @@ def written_weights(entries):
     """Returns {name: array} as a checkpoint holds them, each tensor once."""
     return {
         entry.name: entry.layout.join(
-            [ops.convert_to_numpy(variable.value) for variable in entry.variables]
+            # A kernel under LoRA is a tensor, the updates added.
+            [ops.convert_to_numpy(ops.convert_to_tensor(each)) for each in entry.variables]
         )
         for entry in entries
     }
