@@ -56,10 +56,9 @@ class Translator:
 
     Args:
         model: a model that can be searched (`decoding.Search`), such as `models.Transformer`.
-        tokenizer: `SubwordTokenizer`; `MarianTokenizer`, which has no graph form to export; one
-            of KerasHub's tokenizers, in a `text.KerasHubTokenizer` unless it names its special ids
-            itself; or an object with their methods, with which the translator can neither be saved
-            nor exported.
+        tokenizer: `SubwordTokenizer`; `MarianTokenizer`; one of KerasHub's tokenizers, in a
+            `text.KerasHubTokenizer` unless it names its special ids itself; or an object with their
+            methods, with which the translator can neither be saved nor exported.
         search: a `decoding.Search`; None is `BeamSearch()`.
         max_source_length: int, the most pieces of a source, the end counted.
 
@@ -190,16 +189,18 @@ class Translator:
 
         Args:
             folder: path of a folder with `config.json`, `model.safetensors`, `source.spm`,
-                `target.spm` and `vocab.json`.
+                `target.spm` and `vocab.json`; or a name on the Hugging Face hub, where
+                `huggingface_hub` is installed.
             search, max_source_length: as in `Translator`.
             **arguments: of the model, as in `interop.huggingface.load_model`.
 
         Raises:
             ValueError: if a file is missing or damaged, or the checkpoint is of another family.
         """
-        from keras_transformer.interop import huggingface
+        from keras_transformer.interop.huggingface.checkpoint import load_model, local_folder
 
-        model = huggingface.load_model(folder, **arguments)
+        folder = local_folder(folder)
+        model = load_model(folder, **arguments)
         return cls(model, MarianTokenizer.load(folder), search, max_source_length)
 
     def export(self, path, overwrite=False):

@@ -28,8 +28,8 @@ def export_saved_model(translator, path, overwrite=False):
 
     It loads with TensorFlow and tensorflow-text's ops alone; `import tensorflow_text`, or
     `tf.load_op_library` (`TF_LoadLibrary` in C) of its `python/ops/*.so`, makes them known. Neither
-    Keras nor this package is needed. With a `SubwordTokenizer`, `_sentencepiece_tokenizer.so` is
-    enough.
+    Keras nor this package is needed. With a `SubwordTokenizer` or a `MarianTokenizer`,
+    `_sentencepiece_tokenizer.so` is enough.
 
     On JAX and PyTorch the translator is saved to a temporary folder and exported by a second Python
     process that runs Keras on TensorFlow; a model class of your own must then be importable there.

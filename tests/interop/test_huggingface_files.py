@@ -3,7 +3,10 @@
 import json
 import os
 import pickle
+import sys
+import types
 import zipfile
+from fnmatch import fnmatch
 
 import keras
 import numpy as np
@@ -15,6 +18,8 @@ from keras_transformer.interop import huggingface
 from keras_transformer.layers import LearnedPositionEncoding, RelativePositionBias
 from keras_transformer.models import CausalLanguageModel, Transformer
 
+# Files are read and written by NumPy, whatever the backend.
+pytestmark = pytest.mark.any_backend
 numpy_format = pytest.importorskip("safetensors.numpy")
 SIZES = {"num_layers": 1, "model_dim": 12, "num_heads": 3, "intermediate_dim": 19}
 
@@ -248,6 +253,32 @@ def test_arguments_take_the_place_of_the_config(folder):
     np.testing.assert_allclose(
         logits_of(model), logits_of(huggingface.load_model(folder)), atol=1e-5
     )
+
+
+def test_a_name_is_looked_up_on_the_hub(folder, monkeypatch):
+    asked = []
+
+    def snapshot_download(name, allow_patterns):
+        asked.append((name, allow_patterns))
+        return str(folder)
+
+    hub = types.SimpleNamespace(snapshot_download=snapshot_download)
+    monkeypatch.setitem(sys.modules, "huggingface_hub", hub)
+    expected = logits_of(huggingface.load_model(folder))
+    assert not asked  # a folder is never looked for elsewhere
+    found = huggingface.load_model("someone/tiny-gpt2")
+    np.testing.assert_array_equal(logits_of(found), expected)
+    [(name, patterns)] = asked
+    assert name == "someone/tiny-gpt2"
+    files = ["config.json", "model-00001-of-00002.safetensors", "pytorch_model.bin", "source.spm"]
+    assert all(any(fnmatch(file, each) for each in patterns) for file in files)
+    assert not any(fnmatch("tf_model.h5", each) for each in patterns)
+
+
+def test_without_the_hub_a_name_is_an_error(monkeypatch):
+    monkeypatch.setitem(sys.modules, "huggingface_hub", None)
+    with pytest.raises(ValueError, match="`folder`.*someone/tiny-gpt2.*huggingface_hub"):
+        huggingface.load_model("someone/tiny-gpt2")
 
 
 def test_reading_loads_neither_torch_nor_transformers(folder):

@@ -1,5 +1,8 @@
 """A translator of a Marian checkpoint: it translates as `transformers` does, saves and loads."""
 
+import sys
+import types
+
 import numpy as np
 import pytest
 from tiny_translators import SENTENCES, marian_tokenizer
@@ -53,6 +56,13 @@ def test_the_padding_is_never_picked_and_stays_so_when_saved(folder, tmp_path):
     assert float(logits[0, model.pad_id]) == -float("inf")
     huggingface.save_model(model, tmp_path / "saved", "marian")
     assert huggingface.load_model(tmp_path / "saved").suppressed_ids == [model.pad_id]
+
+
+def test_a_name_on_the_hub_is_its_folder(folder, monkeypatch):
+    hub = types.SimpleNamespace(snapshot_download=lambda name, allow_patterns: str(folder[0]))
+    monkeypatch.setitem(sys.modules, "huggingface_hub", hub)
+    translator = Translator.from_huggingface("someone/opus-mt", GreedySearch(max_length=9))
+    assert translator.tokenizer.vocabulary == marian_tokenizer().vocabulary
 
 
 def test_it_is_saved_and_loaded(folder, tmp_path):

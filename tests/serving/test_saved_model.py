@@ -10,6 +10,7 @@ from tiny_translators import (
     AWKWARD,
     SENTENCES,
     CopyModel,
+    marian_tokenizer,
     random_transformer,
     random_translator,
     run_python,
@@ -177,3 +178,30 @@ def test_what_the_second_process_says_is_shown(tmp_path, monkeypatch):
     with pytest.raises(RuntimeError, match="has no translator.json"):
         random_translator().export(tmp_path / "served")
     assert not list(tmp_path.iterdir())
+
+
+@on_tensorflow
+def test_a_marian_tokenizer_is_served_without_keras(tmp_path):
+    tokenizer = marian_tokenizer()
+    translator = Translator(random_transformer(tokenizer), tokenizer, BeamSearch(2, max_length=7))
+    translator.export(tmp_path / "served")
+    batches = [[*AWKWARD, *SENTENCES, ">>deu<< a dog", ">>xxx<< a dog", ">>deu<<"], []]
+    answers = json.loads(run_python(SERVER, tmp_path / "served", json.dumps(batches)))
+    assert_same(answers, batches, translator)
+
+
+@on_tensorflow
+def test_marian_ids_in_the_graph_are_those_of_python():
+    import tensorflow as tf
+
+    from keras_transformer.serving.graph_tokenizer import graph_tokenizer
+
+    tokenizer = marian_tokenizer()
+    graph = graph_tokenizer(tokenizer)
+    texts = [*AWKWARD, *SENTENCES, ">>deu<<>>deu<< a", "a >>deu<< b", ">>a\nb<< dog", "\ufb01 \xbd"]
+    assert graph.tokenize(tf.constant(texts)).to_list() == tokenizer.tokenize(texts)
+    random, size = np.random.default_rng(0), tokenizer.vocabulary_size
+    ids = [[], *[[token] for token in range(size)]]
+    ids += [random.integers(0, size, length).tolist() for length in range(2, 40)]
+    texts = graph.detokenize(tf.ragged.constant(ids, "int32")).numpy()
+    assert [text.decode() for text in texts] == tokenizer.detokenize(ids)

@@ -66,7 +66,7 @@ def load_model(folder, **arguments):
     model.generate([[15496, 11]])
     ```
     """
-    folder = _local(folder)
+    folder = local_folder(folder)
     settings = Settings.of_folder(folder)
     family = _family(settings.needed("model_type"))
     tensors = open_tensors(folder)
@@ -114,7 +114,7 @@ def _family(model_type):
     return FAMILIES[model_type]
 
 
-def _local(folder):
+def local_folder(folder):
     """Returns the path of the folder, downloaded from the hub if it is a name there."""
     if Path(folder).is_dir():
         return Path(folder)
