@@ -15,6 +15,35 @@ def randomized(model, seed=0):
     return model.eval()
 
 
+def talkative_marian():
+    """Outputs of several tokens: a tied head would repeat the token that the residual carries."""
+    torch.manual_seed(3)
+    model = marian(decoder_layers=2)
+    with torch.no_grad():
+        for name, weight in model.named_parameters():
+            if "decoder" in name and (".fc1.weight" in name or ".fc2.weight" in name):
+                weight.mul_(4.0)
+            if "encoder_attn" in name and weight.ndim == 2:
+                weight.mul_(3.0)
+            if name.endswith(".bias"):
+                weight.mul_(0.3)
+    return model
+
+
+def talkative_t5(seed, **changes):
+    """Likewise: what is embedded counts less, the layers and the last normalization more."""
+    torch.manual_seed(seed)
+    model = t5(num_decoder_layers=2, **changes)
+    with torch.no_grad():
+        for name, weight in model.named_parameters():
+            if "shared" in name:
+                weight.mul_(0.1)
+            elif weight.ndim == 2 and "lm_head" not in name:
+                weight.mul_(2.0)
+        model.decoder.final_layer_norm.weight.mul_(10.0)
+    return model
+
+
 def gpt2(**changes):
     settings = {
         "vocab_size": 31,
@@ -185,6 +214,18 @@ MODELS = {
             "original_max_position_embeddings": 16,
         },
     ),
+    "llama-3": lambda: llama(
+        head_dim=8,
+        max_position_embeddings=64,
+        rope_parameters={
+            "rope_type": "llama3",
+            "factor": 4.0,
+            "rope_theta": 77.0,
+            "original_max_position_embeddings": 16,
+            "high_freq_factor": 3.0,
+            "low_freq_factor": 0.5,
+        },
+    ),
     "bert": bert,
     "bert-masked": lambda: bert("BertForMaskedLM", hidden_act="relu"),
     "bert-pre-training": lambda: bert("BertForPreTraining"),
@@ -202,15 +243,21 @@ MODELS = {
     "vit-pooler-oblong": lambda: vit("ViTModel", image_size=[10, 15], hidden_act="gelu"),
     "t5-gated-silu": lambda: t5(feed_forward_proj="gated-silu"),
 }
+TALKATIVE = {
+    "marian": talkative_marian,
+    "t5": lambda: talkative_t5(2),
+    "t5-v1.1": lambda: talkative_t5(3, untied=True, feed_forward_proj="gated-gelu"),
+}
 _FOLDERS = {}
 
 
-def checkpoint(name, factory):
+def checkpoint(name, factory, models=MODELS):
     """Returns (folder, Hugging Face's model); made once a run."""
-    if name not in _FOLDERS:
-        torch.manual_seed(2)  # one with which T5 generates various tokens
-        model = MODELS[name]()
+    make = models[name]
+    if make not in _FOLDERS:
+        torch.manual_seed(2)
+        model = make()
         folder = factory.mktemp(name)
         model.save_pretrained(folder)
-        _FOLDERS[name] = folder, model
-    return _FOLDERS[name]
+        _FOLDERS[make] = folder, model
+    return _FOLDERS[make]

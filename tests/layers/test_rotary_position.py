@@ -62,10 +62,11 @@ def test_scalings_by_hand():
 
 
 @pytest.mark.any_backend
-@pytest.mark.parametrize("scaling", ["linear", "yarn"])
+@pytest.mark.parametrize("scaling", ["linear", "yarn", "llama3"])
 def test_scalings_match_the_reference(scaling):
     transformers = pytest.importorskip("transformers")
     rope = pytest.importorskip("transformers.modeling_rope_utils")
+    ends = {"high_freq_factor": 4.0, "low_freq_factor": 1.5} if scaling == "llama3" else {}
     config = transformers.LlamaConfig(
         hidden_size=64,
         num_attention_heads=2,
@@ -76,10 +77,15 @@ def test_scalings_match_the_reference(scaling):
             "factor": 4.0,
             "original_max_position_embeddings": 128,
             "rope_theta": 5000.0,
+            **ends,
         },
     )
     rates, magnitude = rope.ROPE_INIT_FUNCTIONS[scaling](config, "cpu")
-    extra = {"original_length": 128} if scaling == "yarn" else {}
+    extra = {
+        "linear": {},
+        "yarn": {"original_length": 128},
+        "llama3": {"original_length": 128, "beta_fast": 4.0, "beta_slow": 1.5},
+    }[scaling]
     position = RotaryPosition(base=5000.0, scaling=scaling, factor=4.0, **extra)
     position.build((1, 1, 2, 32))
     np.testing.assert_allclose(position._rates, rates.numpy(), rtol=1e-5)

@@ -9,10 +9,17 @@ PREFIX = "model."
 POSITION = "RotaryPosition"
 IGNORED = ("*.rotary_emb.inv_freq",)
 
+_LENGTH = "original_max_position_embeddings"
 _ROTARY_SETTINGS = {
     "default": {"rope_theta"},
     "linear": {"rope_theta", "factor"},
-    "yarn": {"rope_theta", "factor", "original_max_position_embeddings", "beta_fast", "beta_slow"},
+    "llama3": {"rope_theta", "factor", _LENGTH, "high_freq_factor", "low_freq_factor"},
+    "yarn": {"rope_theta", "factor", _LENGTH, "beta_fast", "beta_slow"},
+}
+# What the scalings with a ramp call its two ends, and their defaults.
+_RAMPS = {
+    "llama3": {"high_freq_factor": None, "low_freq_factor": None},
+    "yarn": {"beta_fast": 32, "beta_slow": 1},
 }
 
 
@@ -71,10 +78,15 @@ def _rotary(settings):
     config = {"base": rope["rope_theta"], "layout": "half_split"}
     if kind != "default":
         config |= {"scaling": kind, "factor": rope["factor"]}
-    if kind == "yarn":
-        config["original_length"] = rope.get("original_max_position_embeddings", longest)
-        config["beta_fast"] = float(rope.get("beta_fast", 32))
-        config["beta_slow"] = float(rope.get("beta_slow", 1))
+    if kind in _RAMPS:
+        ends = {**_RAMPS[kind], **{name: rope[name] for name in _RAMPS[kind] if name in rope}}
+        if None in ends.values():
+            raise ValueError(
+                f"{CONFIG_FILE}: the rotary settings of {kind!r} must hold {sorted(ends)}; got "
+                f"{rope}. Is it the checkpoint's own?"
+            )
+        config["original_length"] = rope.get(_LENGTH, longest)
+        config["beta_fast"], config["beta_slow"] = map(float, ends.values())
     return layer_config("RotaryPosition", **config)
 
 
@@ -106,9 +118,12 @@ def write_settings(model, options):
     rope = {"rope_type": rotary["scaling"] or "default", "rope_theta": rotary["base"]}
     if rotary["scaling"]:
         rope["factor"] = rotary["factor"]
-    if rotary["scaling"] == "yarn":
-        rope["original_max_position_embeddings"] = rotary["original_length"]
-        rope |= {"beta_fast": rotary["beta_fast"], "beta_slow": rotary["beta_slow"]}
+    if rotary["scaling"] in _RAMPS:
+        ends = (rotary["beta_fast"], rotary["beta_slow"])
+        rope |= {
+            _LENGTH: rotary["original_length"],
+            **dict(zip(_RAMPS[rotary["scaling"]], ends, strict=True)),
+        }
     return {
         "architectures": ["LlamaForCausalLM"],
         "vocab_size": model.vocabulary_size,
