@@ -2,7 +2,7 @@
 
 Weights, metrics and predictions go to FILE as .npz. Rows are ordered so that some replicas get the
 long sentences: the tokens are spread unevenly. Ten rows are then scored and predicted by four, so
-that the last batch is half one. JAX cannot cut two rows in four and says so: there it is eight rows.
+that the last batch is half one. JAX cannot cut two rows in four and says so: there they are eight.
 """
 
 import os
