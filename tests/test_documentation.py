@@ -15,7 +15,8 @@ import pytest
 import keras_transformer
 
 ROOT = Path(__file__).parent.parent
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+README = ROOT / "README.md"
+PAGES = [README, *sorted((ROOT / "docs").glob("*.md"))]
 BLOCK = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 MODULES = sorted(
     module.name
@@ -37,8 +38,12 @@ def python_of(page):
 
 @pytest.mark.parametrize(
     "page",
-    [page for page in PAGES if BLOCK.search(page.read_text(encoding="utf-8"))],
-    ids=lambda page: page.name,
+    [
+        # The README runs on every backend. The pages show what other tests run on every one.
+        pytest.param(page, id=page.name, marks=[] if page == README else pytest.mark.any_backend)
+        for page in PAGES
+        if BLOCK.search(page.read_text(encoding="utf-8"))
+    ],
 )
 def test_the_code_of_a_page_runs(page, tmp_path, monkeypatch, capsys):
     """As a program of its own; in this process, for importing a backend is most of its time."""
@@ -50,7 +55,7 @@ def test_the_code_of_a_page_runs(page, tmp_path, monkeypatch, capsys):
         monkeypatch.setattr(keras.src.trainers.trainer, "model_supports_jit", lambda model: False)
     monkeypatch.chdir(tmp_path)
     exec(compile(code, str(page), "exec"), {"__name__": page.stem})
-    if page.name == "README.md":
+    if page == README:
         accuracy = re.findall(r"token_accuracy: ([\d.]+)", capsys.readouterr().out)[-1]
         assert float(accuracy) > 0.97
 
@@ -69,6 +74,7 @@ def show(value):
         print(shown(value))
 
 
+@pytest.mark.any_backend
 @pytest.mark.parametrize("name", MODULES)
 def test_the_examples_of_docstrings(name, monkeypatch, tmp_path):
     module = importlib.import_module(name)
@@ -107,6 +113,6 @@ def test_the_site_builds_strictly(tmp_path):
 @pytest.mark.any_backend
 def test_ci_runs_the_command_of_the_readme():
     """`.ci/run` finds its command by this mark."""
-    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    readme = README.read_text(encoding="utf-8")
     command = re.search(r"^<!-- run by \.ci/run -->\n```bash\n(.*?)\n```$", readme, re.M | re.S)
     assert command[1].endswith("tests/on_every_backend.py")

@@ -49,6 +49,7 @@ def few_modules(monkeypatch, tmp_path):
     monkeypatch.setattr("sysconfig.get_paths", lambda: {"stdlib": str(tmp_path)})
 
 
+@pytest.mark.any_backend
 def test_language_model(run, monkeypatch, tmp_path):
     few_modules(monkeypatch, tmp_path)
     monkeypatch.setattr("pydoc_data.topics.topics", {"a topic": "The first of two.\n\nThe second."})
@@ -96,6 +97,7 @@ def test_documentation_of_a_module_is_on_one_side_only(monkeypatch, tmp_path):
     assert not {modules[text] for text in train} & {modules[text] for text in test}
 
 
+@pytest.mark.any_backend
 def test_pretrain_and_finetune(run, monkeypatch, tmp_path):
     few_modules(monkeypatch, tmp_path)
     shown = run(
@@ -134,6 +136,7 @@ def test_more_digits_than_there_are(run):
         run("vision_transformer", "--sizes", "1298")
 
 
+@pytest.mark.any_backend
 def test_long_documents(run):
     shown = run(
         "long_documents",

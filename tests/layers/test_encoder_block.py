@@ -174,6 +174,7 @@ def test_case_57_default_names_and_reuse(tmp_path):
     np.testing.assert_array_equal(values(loaded(x)), values(model(x)))
 
 
+@pytest.mark.any_backend  # `Transformer` and its encoder are quantized on each
 def test_case_59_quantized(tmp_path):
     inputs = keras.Input((None, D))
     model = randomize(keras.Model(inputs, EncoderBlock(N, F)(inputs)))

@@ -121,6 +121,7 @@ def test_a_preset_takes_changes():
     assert outputs_of(model, images(2)).shape == (2, 5)
 
 
+@pytest.mark.any_backend  # `Transformer` and its encoder are quantized on each
 def test_a_quantized_model_is_near_and_keeps_its_integers(tmp_path):
     model = random_model(num_classes=7)
     right = outputs_of(model, images(2))
