@@ -17,7 +17,7 @@ import subprocess
 import sys
 import time
 
-BACKENDS = ("tensorflow", "jax", "torch")
+BACKENDS = ("torch", "tensorflow", "jax")
 
 
 def main():

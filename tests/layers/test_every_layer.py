@@ -38,6 +38,7 @@ def to_itself(layer, inputs):
 
 # Arguments (as far from the defaults as can be), inputs, width of the output, and the call.
 LAYERS = {
+    "Dropout": ({"rate": 0.3, "seed": 5}, VECTORS, D, None),
     "FeedForward": ({"intermediate_dim": 13, "gated": True, "dropout": 0.1}, VECTORS, D, None),
     "TokenEmbedding": (
         {"vocabulary_size": 11, "model_dim": 7, "scale": False, "pad_id": 2},
