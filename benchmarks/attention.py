@@ -6,7 +6,7 @@ Causal self-attention of 1 row, 8 heads of 64, float32, forward and backward (`-
 forward alone). Each measurement has a process of its own, for the highest memory of a process does
 not come down again: memory is how far the peak of resident memory rises during the call above what
 was resident before it, inputs and compiled code included in "before". Time is the median of
-`--repeats` calls after one. JAX and TensorFlow are compiled; PyTorch runs eagerly, as its users do.
+`--repeats` calls after one, with 0 that of the first. JAX and TensorFlow are compiled; PyTorch runs eagerly, as its users do.
 
 Contenders: our mechanisms, and of the peers keras.ops.dot_product_attention (what
 keras.layers.MultiHeadAttention calls), torch's scaled_dot_product_attention,
@@ -119,14 +119,16 @@ def measure(contender, length, which, window, features, repeats):
     call = compiled(attend, length, which)
     before = resident("VmRSS")
     Path("/proc/self/clear_refs").write_text("5")  # the peak starts again from here
-    call()
+    first = timed(call)
     peak = resident("VmHWM")
-    seconds = []
-    for _ in range(repeats):
-        start = time.perf_counter()
-        call()
-        seconds.append(time.perf_counter() - start)
+    seconds = [timed(call) for _ in range(repeats)] or [first]
     return {"seconds": statistics.median(seconds), "mebibytes": (peak - before) / 1024}
+
+
+def timed(call):
+    start = time.perf_counter()
+    call()
+    return time.perf_counter() - start
 
 
 def resident(field):

@@ -3,7 +3,6 @@
 import argparse
 import dataclasses
 import gzip
-import json
 import os
 import sys
 import zlib
@@ -16,6 +15,7 @@ from keras_transformer.translation_recipe import (
     SETTINGS_FILE,
     TRANSLATOR,
     TranslationRecipe,
+    load_recipe,
     train_translator,
 )
 from keras_transformer.translator import CONFIG_FILE, Translator
@@ -40,6 +40,8 @@ RECIPE_HELP = {
     "length_penalty": "exponent of its length penalty",
     "seed": "of weights, dropout and the order of batches",
 }
+# Options whose names in Python are others than a recipe's.
+_OPTION_OF = {"output": "output", "held_out": "held-out", "directory": "data"}
 _HELD_OUT = 500
 _CHUNK = 4096  # lines translated at a time, so that output begins before a long input ends
 
@@ -54,12 +56,13 @@ def main(arguments=None):
         int, the exit code: 0; 2 after one line on the error stream that says what is wrong; 130
         where it was interrupted.
     """
-    arguments = make_parser().parse_args(arguments)
+    arguments = parse(arguments)
     sys.stdout.reconfigure(encoding="utf-8")
     try:
         arguments.run(arguments)
     except KeyboardInterrupt:
-        print("keras-transformer: interrupted; `train --resume` goes on", file=sys.stderr)
+        goes_on = "; `train --resume` goes on" if arguments.run is train else ""
+        print(f"keras-transformer: interrupted{goes_on}", file=sys.stderr)
         return 130
     except BrokenPipeError:
         # The reader, such as `head`, has enough; nothing is left for the exit to flush.
@@ -67,9 +70,31 @@ def main(arguments=None):
     except (ValueError, ImportError, OSError) as error:
         if arguments.traceback:
             raise
-        print(f"keras-transformer: error: {' '.join(str(error).split())}", file=sys.stderr)
+        print(f"keras-transformer: error: {by_options(str(error))}", file=sys.stderr)
         return 2
     return 0
+
+
+def parse(arguments):
+    """Returns the parsed arguments; the optional FILE may follow an option.
+
+    Python's parser gives an optional argument nothing where it stands before the option.
+    """
+    parser = make_parser()
+    parsed, rest = parser.parse_known_args(arguments)
+    if rest and not rest[0].startswith("-") and getattr(parsed, "file", "") is None:
+        parsed.file = rest.pop(0)
+    if rest:
+        parser.error(f"unrecognized arguments: {' '.join(rest)}")
+    return parsed
+
+
+def by_options(message):
+    """Returns an error's message in one line, with options in the place of Python's names."""
+    names = {**{name: name for name in RECIPE_HELP}, **_OPTION_OF}
+    for name, option in names.items():
+        message = message.replace(f"`{name}`", f"--{option.replace('_', '-')}")
+    return " ".join(message.replace("overwrite=True", "--overwrite").split())
 
 
 class _Parser(argparse.ArgumentParser):
@@ -209,6 +234,8 @@ def load_translator(path):
     """Returns the translator in a run's folder, or in its own."""
     path = Path(path)
     inside = path / TRANSLATOR
+    if (path / SETTINGS_FILE).is_file() and not inside.exists():
+        raise ValueError(f"the run in {path} is not finished: `train --resume` goes on with it.")
     return Translator.load(inside if (inside / CONFIG_FILE).is_file() else path)
 
 
@@ -220,11 +247,10 @@ def read_recipe(arguments):
     recipe = TranslationRecipe()
     if arguments.preset:
         recipe = preset_recipe(arguments.preset)
-    settings = Path(arguments.output) / SETTINGS_FILE
-    if arguments.resume and settings.is_file():
+    if arguments.resume and (Path(arguments.output) / SETTINGS_FILE).is_file():
         if arguments.preset:
             raise ValueError("--preset must not be given with --resume: the run has its recipe.")
-        recipe = TranslationRecipe(**json.loads(settings.read_text(encoding="utf-8")))
+        recipe, _ = load_recipe(arguments.output)
     return dataclasses.replace(recipe, **given)
 
 

@@ -1,12 +1,13 @@
 """The whole way from sentence pairs to a translator, for the example and the command line."""
 
 import dataclasses
+import hashlib
 import json
 from pathlib import Path
 
 import keras
 
-from keras_transformer.arguments import check_positive
+from keras_transformer.arguments import check_above_zero, check_positive
 from keras_transformer.decoding import BeamSearch, GreedySearch
 from keras_transformer.models import Transformer
 from keras_transformer.text import SubwordTokenizer, TokenBatches
@@ -25,6 +26,7 @@ from keras_transformer.training import (
 from keras_transformer.translator import Translator
 
 SETTINGS_FILE = "recipe.json"
+PAIRS = "pairs_sha256"  # in it, beside the recipe
 TOKENIZER_FILE = "tokenizer.model"
 HISTORY_FILE = "history.jsonl"
 CHECKPOINTS = "checkpoints"
@@ -91,18 +93,19 @@ def train_translator(data, output, recipe=None, *, resume=False, report=print):
         `Translator`.
 
     Raises:
-        ValueError: before any work, if the folder holds a run already, or holds none to resume, or
-            one of another recipe.
+        ValueError: before any work, if the recipe cannot be followed, or the folder holds a run
+            already, or holds none to resume, or one of another recipe or other pairs.
     """
     recipe = recipe or TranslationRecipe()
     output = Path(output)
-    _check_output(output, recipe, resume)
+    _check_recipe(recipe)
+    pairs = _fingerprint(data)
+    _check_output(output, recipe, pairs, resume)
     # What a recipe can have wrong shows here, before the pairs are read and anything is written.
     model = build_model(recipe)
     compile_model(model, recipe)
     search = BeamSearch(recipe.beam_width, recipe.length_penalty)
     checkpoints = LastCheckpoints(output / CHECKPOINTS, keep=recipe.averaged)
-    check_positive(epochs=recipe.epochs)
     tokenizer = _tokenizer(data, output, recipe, resume)
     translator = Translator(model, tokenizer, search)
     greedy = Translator(model, tokenizer, GreedySearch())
@@ -116,7 +119,7 @@ def train_translator(data, output, recipe=None, *, resume=False, report=print):
         max_length=recipe.max_length,
         seed=recipe.seed,
     )
-    _begin(output, recipe, tokenizer)
+    _begin(output, recipe, pairs, tokenizer)
     report(batches.summary())
     report(f"{model.count_params():,} parameters, {recipe.epochs} epochs")
     model.fit(
@@ -169,24 +172,69 @@ def compile_model(model, recipe):
     )
 
 
-def _check_output(output, recipe, resume):
+def load_recipe(output):
+    """Returns the recipe of the run in a folder, and the fingerprint of its pairs.
+
+    Raises:
+        ValueError: if its file is damaged.
+    """
+    path = Path(output) / SETTINGS_FILE
+    try:
+        settings = json.loads(path.read_text(encoding="utf-8"))
+        pairs = settings.pop(PAIRS)
+        return TranslationRecipe(**settings), pairs
+    except (ValueError, TypeError, KeyError, AttributeError) as error:
+        raise ValueError(
+            f"{path} is damaged: {error!r}. Begin a new run in another folder."
+        ) from error
+
+
+def _check_recipe(recipe):
+    """Raises ValueError, by the recipe's own names, for what its parts would find under theirs."""
+    sizes = [field.name for field in dataclasses.fields(recipe) if field.type is int]
+    check_positive(**{name: getattr(recipe, name) for name in sizes if name != "seed"})
+    check_above_zero(peak_rate=recipe.peak_rate)
+    for narrow, wide in (("max_length", "tokens_per_batch"), ("beam_width", "vocabulary_size")):
+        if getattr(recipe, narrow) > getattr(recipe, wide):
+            raise ValueError(
+                f"`{narrow}` must be at most `{wide}`; got {getattr(recipe, narrow)} and "
+                f"{getattr(recipe, wide)}. Lower the one or raise the other."
+            )
+
+
+def _fingerprint(data):
+    """Returns a hash of the pairs that are trained and scored on, in their order."""
+    digest = hashlib.sha256()
+    for corpus in (data.train, data.validation):
+        for lines in (corpus.sources, corpus.targets):
+            digest.update("\n".join([*lines, ""]).encode("utf-8", "surrogatepass"))
+    return digest.hexdigest()
+
+
+def _check_output(output, recipe, pairs, resume):
     settings = output / SETTINGS_FILE
     if not resume:
         if output.exists() and not (output.is_dir() and not any(output.iterdir())):
+            remedy = "resume the run in it" if settings.is_file() else "empty it"
             raise ValueError(
                 f"`output` must be a new or empty folder; {output} holds something already. "
-                "Choose another, or resume the run in it."
+                f"Choose another, or {remedy}."
             )
         return
     if not settings.is_file() or not (output / TOKENIZER_FILE).is_file():
         raise ValueError(
             f"`output` must hold a run to resume; {output} has none. Start one without `resume`."
         )
-    kept = json.loads(settings.read_text())
-    asked = dataclasses.asdict(recipe)
-    changed = [name for name in asked if name not in AFTERWARDS and asked[name] != kept.get(name)]
+    begun, begun_on = load_recipe(output)
+    if begun_on != pairs:
+        raise ValueError(
+            f"A run must be resumed on its own pairs, training and validation; {output} was begun "
+            "on others. Pass the same files, or begin a new run."
+        )
+    kept, asked = dataclasses.asdict(begun), dataclasses.asdict(recipe)
+    changed = [name for name in asked if name not in AFTERWARDS and asked[name] != kept[name]]
     if changed:
-        differences = ", ".join(f"{name} {kept.get(name)!r}" for name in changed)
+        differences = ", ".join(f"{name} {kept[name]!r}" for name in changed)
         raise ValueError(
             f"A run must be resumed with its own recipe, {', '.join(AFTERWARDS)} apart; {output} "
             f"was begun with {differences}."
@@ -200,12 +248,13 @@ def _tokenizer(data, output, recipe, resume):
     return SubwordTokenizer.train(lines, recipe.vocabulary_size)
 
 
-def _begin(output, recipe, tokenizer):
+def _begin(output, recipe, pairs, tokenizer):
     """Writes what a run is known by, the settings last: without them the folder holds no run."""
     output.mkdir(parents=True, exist_ok=True)
     tokenizer.save(output / TOKENIZER_FILE)
-    settings = json.dumps(dataclasses.asdict(recipe), indent=2) + "\n"
-    (output / SETTINGS_FILE).write_text(settings, encoding="utf-8")
+    settings = {**dataclasses.asdict(recipe), PAIRS: pairs}
+    text = json.dumps(settings, indent=2) + "\n"
+    (output / SETTINGS_FILE).write_text(text, encoding="utf-8")
 
 
 def _restore(model, output):
@@ -213,7 +262,6 @@ def _restore(model, output):
     paths = checkpoint_paths(output / CHECKPOINTS)
     done = 0
     if paths:
-        model.optimizer.build(model.trainable_variables)
         model.load_weights(paths[-1])
         done = int(paths[-1].name.split("-")[1].split(".")[0])
     _forget_history_after(output / HISTORY_FILE, done)

@@ -27,6 +27,7 @@ _TOKENIZER_PARTS = {
     KerasHubTokenizer: "tokenizer",
     MarianTokenizer: "tokenizer",
 }
+_PARTS_BY_NAME = {each.__name__: (each, part) for each, part in _TOKENIZER_PARTS.items()}
 
 
 class Translations(NamedTuple):
@@ -174,12 +175,11 @@ class Translator:
         path = Path(path)
         config = _read_config(path)
         _check_parts(path, config["sha256"])
-        parts = {each.__name__: (each, part) for each, part in _TOKENIZER_PARTS.items()}
-        tokenizer_class, part = parts[config["tokenizer"]]
+        tokenizer_class, part = _PARTS_BY_NAME[config["tokenizer"]]
         return cls(
             keras.saving.load_model(path / _MODEL_FILE, compile=False),
             tokenizer_class.load(path / part),
-            keras.saving.deserialize_keras_object(config["search"]),
+            config["search"],
             config["max_source_length"],
         )
 
@@ -321,9 +321,17 @@ def _read_config(path):
                 f"`path` must hold a translator of format {FORMAT}; got {config['format']!r} in "
                 f"{file}. Load it with the version of this library that wrote it."
             )
+        if config["tokenizer"] not in _PARTS_BY_NAME:
+            raise KeyError(config["tokenizer"])
+        search = keras.saving.deserialize_keras_object(config["search"])
+        return {
+            "tokenizer": config["tokenizer"],
+            "search": search,
+            "max_source_length": config["max_source_length"],
+            "sha256": dict(config["sha256"]),
+        }
     except (json.JSONDecodeError, UnicodeDecodeError, TypeError, KeyError) as error:
-        raise ValueError(f"{file} is damaged: {error}. Save the translator again.") from error
-    return config
+        raise ValueError(f"{file} is damaged: {error!r}. Save the translator again.") from error
 
 
 def _check_parts(path, checksums):

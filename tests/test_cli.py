@@ -77,6 +77,29 @@ def test_resume_takes_the_recipe_of_the_run(trained, capsys, pairs):
     assert len((trained / "history.jsonl").read_text().splitlines()) == 2
 
 
+def test_what_a_run_cannot_do_is_said_by_its_options(trained, tmp_path, capsys, pairs):
+    wrong = ("train", "--pairs", pairs, "--held-out", 1, "--output", tmp_path / "run", *TINY)
+    for option, value in (
+        ("--peak-rate", "nan"),
+        ("--averaged", 0),
+        ("--score-every", 0),
+        ("--beam-width", 91),
+        ("--max-length", 513),
+        ("--num-heads", 3),
+    ):
+        assert f"{option} must" in fails(capsys, *wrong, option, value)
+    assert not (tmp_path / "run").exists()
+    other = ("train", "--pairs", pairs, "--held-out", 2, "--output", trained, "--resume")
+    assert "on its own pairs" in fails(capsys, *other)
+    (tmp_path / "run").mkdir()
+    settings = tmp_path / "run" / "recipe.json"
+    for content in ("[]", "{", '{"foo": 1, "pairs_sha256": ""}'):
+        settings.write_text(content)
+        (tmp_path / "run" / "tokenizer.model").write_bytes(b"")
+        assert "recipe.json is damaged" in fails(capsys, *wrong, "--resume")
+    assert "is not finished" in fails(capsys, "translate", tmp_path / "run", pairs)
+
+
 def test_translates_line_by_line(translator, tmp_path, capsys, monkeypatch):
     lines = ["a dog", "", "🙂", "Bank"]
     expected = random_translator().translate(lines)
@@ -87,7 +110,8 @@ def test_translates_line_by_line(translator, tmp_path, capsys, monkeypatch):
     assert run("translate", translator) == 0
     assert capsys.readouterr().out.split("\n") == [*expected, ""]
     (tmp_path / "lines.gz").write_bytes(gzip.compress(content))
-    assert run("translate", translator, tmp_path / "lines.gz", "--scores") == 0
+    # The file may come after an option.
+    assert run("translate", translator, "--scores", tmp_path / "lines.gz") == 0
     output = [line.split("\t") for line in capsys.readouterr().out.splitlines()]
     assert [text for _, text in output] == expected
     assert output[1][0] == "0.0000" and float(output[0][0]) < 0
@@ -111,7 +135,7 @@ def test_scores_files_and_translators(translator, tmp_path, capsys):
 def test_exports(trained, tmp_path, capsys):
     assert run("export", trained, tmp_path / "served") == 0
     assert (tmp_path / "served" / "saved_model.pb").is_file()
-    assert "overwrite=True" in fails(capsys, "export", trained, tmp_path / "served")
+    assert "pass --overwrite" in fails(capsys, "export", trained, tmp_path / "served")
     assert run("export", trained, tmp_path / "served", "--overwrite") == 0
 
 
@@ -126,7 +150,7 @@ def test_wrong_data(tmp_path, capsys, pairs):
     assert "got 1 in" in fails(capsys, *train, "--source", one, "--target", two)
     assert "there is no file" in fails(capsys, *train, "--pairs", tmp_path / "none")
     assert "there is no folder" in fails(capsys, *train, "--data", tmp_path / "none")
-    assert "`held_out` must be" in fails(capsys, *train, "--pairs", pairs)
+    assert "--held-out must be" in fails(capsys, *train, "--pairs", pairs)
     both = ("--pairs", pairs, "--validation-pairs", pairs)
     assert "--held-out must not" in fails(capsys, *train, *both, "--held-out", 3)
     with_folder = ("--data", tmp_path, "--validation-pairs", pairs)
@@ -160,6 +184,7 @@ def test_wrong_options(tmp_path, capsys):
     assert "--epochs: invalid int value: 'many'" in wrong
     wrong = fails(capsys, "train", "--output", tmp_path / "run", "--preset", "huge")
     assert "--preset: invalid choice: 'huge'" in wrong
+    assert "unrecognized arguments: more" in fails(capsys, "translate", "run", "file", "more")
 
 
 @pytest.mark.any_backend

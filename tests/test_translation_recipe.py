@@ -123,9 +123,11 @@ def test_wrong_folders_are_refused_and_nothing_is_lost(tmp_path):
     for message, wrong in (
         ("`num_heads` must divide", {"num_heads": 3}),
         ("`epochs` must be", {"epochs": 0}),
-        ("`keep` must be", {"averaged": 0}),
+        ("`averaged` must be", {"averaged": 0}),
         ("`beam_width` must be", {"beam_width": 0}),
-        ("`every` must be", {"score_every": 0}),
+        ("`beam_width` must be at most `vocabulary_size`", {"beam_width": 91}),
+        ("`max_length` must be at most `tokens_per_batch`", {"max_length": 513}),
+        ("`score_every` must be", {"score_every": 0}),
         ("`tokens_per_batch` must be", {"tokens_per_batch": 0}),
         ("vocabulary", {"vocabulary_size": 5000}),
     ):

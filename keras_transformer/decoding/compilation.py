@@ -37,6 +37,10 @@ def count_traces(model):
     return sum(function.traces for function in _functions.get(model, {}).values())
 
 
+def _is_no_warning_of_traces(record):
+    return "CompiledFunction._trace" not in record.getMessage()
+
+
 class CompiledFunction:
     """A callable of nested arrays, compiled once for each set of shapes.
 
@@ -69,6 +73,8 @@ class CompiledFunction:
     def _for_tensorflow(self):
         import tensorflow as tf
 
+        # A trace for each shape is what is meant; TensorFlow would warn of the fifth.
+        tf.get_logger().addFilter(_is_no_warning_of_traces)
         return tf.function(self._trace, autograph=False)
 
     def _for_jax(self):

@@ -133,6 +133,12 @@ class SequenceModel(QuantizationRecord, keras.Model):
             )
         return super().make_train_function(force)
 
+    def load_weights(self, filepath, *arguments, **options):
+        """As Keras's, and the optimizer's state too where the model was only just compiled."""
+        if self.optimizer is not None and self.built and not self.optimizer.built:
+            self.optimizer.build(self.trainable_variables)
+        super().load_weights(filepath, *arguments, **options)
+
     def save_own_variables(self, store):
         """Keeps the state of the dropout too, which Keras leaves out: law 10 of a resumed run."""
         super().save_own_variables(store)
@@ -180,7 +186,7 @@ class SequenceModel(QuantizationRecord, keras.Model):
 
     def _statistics(self, features, labels, sample_weight, training):
         layer = self._head[0]
-        labels = target_ids(labels, features)
+        labels = target_ids(labels, features, layer.input_dim)
         weights = token_weights(labels, features, sample_weight, self.loss.pad_id)
         if layer.quantization_mode is not None:
             logits = layer(features, reverse=True)

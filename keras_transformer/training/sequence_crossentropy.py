@@ -63,12 +63,23 @@ class SequenceCrossentropy(keras.losses.Loss):
         }
 
 
-def target_ids(y_true, y_pred):
-    """Returns int32 (B, T) from ids (B, T) or one-hot rows (B, T, V)."""
+def target_ids(y_true, y_pred, vocabulary_size=None):
+    """Returns int32 (B, T) from ids (B, T), below `vocabulary_size`, or one-hot rows (B, T, V).
+
+    An id outside is an error, as far as the backend can look; on JAX it makes the loss NaN.
+    """
     y_true = ops.convert_to_tensor(y_true)
     if len(y_true.shape) == len(y_pred.shape):
         return ops.cast(ops.argmax(y_true, axis=-1), "int32")
-    return ops.cast(y_true, "int32")
+    targets = ops.cast(y_true, "int32")
+    if vocabulary_size is None:
+        return targets
+    return backend.check_ids(
+        targets,
+        vocabulary_size,
+        f"labels must be in [0, {vocabulary_size}), the vocabulary: do they come from the "
+        "tokenizer that the model was made for?",
+    )
 
 
 def token_weights(y_true, y_pred, sample_weight, pad_id):

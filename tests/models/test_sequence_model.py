@@ -216,3 +216,32 @@ def test_the_dropout_goes_on_where_it_was(tmp_path):
     second.fit(inputs, labels, initial_epoch=2, epochs=3, **asked)
     for each, right in zip(weights(second), weights(whole), strict=True):
         np.testing.assert_allclose(each, right, atol=1e-6)
+
+
+def test_weights_are_loaded_with_the_optimizers_state_into_a_new_model(tmp_path):
+    # As docs/recipe.md resumes: a model that was built and compiled, and has made no step.
+    def compiled():
+        return compile_as(tiny_transformer(), optimizer=keras.optimizers.Adam(0.01))
+
+    model, fresh = compiled(), compiled()
+    inputs, labels = translation_pairs(rows=8)
+    model.fit(inputs, labels, batch_size=4, verbose=0)
+    model.save_weights(tmp_path / "model.weights.h5")
+    fresh.load_weights(tmp_path / "model.weights.h5")
+    assert int(fresh.optimizer.iterations) == 2
+    for each in (model, fresh):
+        each.fit(inputs, labels, batch_size=4, shuffle=False, verbose=0)
+    for ours, other in zip(model.weights, fresh.weights, strict=True):
+        np.testing.assert_allclose(*map(ops.convert_to_numpy, (ours, other)), atol=1e-6)
+
+
+def test_labels_outside_the_vocabulary_are_no_loss():
+    model = compile_as(tiny_transformer())
+    inputs, labels = translation_pairs(rows=4)
+    for wrong in (VOCABULARY, -3):
+        labels[1, 0] = wrong
+        if keras.config.backend() == "jax":
+            assert np.isnan(model.evaluate(inputs, labels, verbose=0)[0])
+        else:
+            with pytest.raises(Exception, match="labels must be in"):
+                model.evaluate(inputs, labels, verbose=0)
