@@ -6,7 +6,8 @@ Causal self-attention of 1 row, 8 heads of 64, float32, forward and backward (`-
 forward alone). Each measurement has a process of its own, for the highest memory of a process does
 not come down again: memory is how far the peak of resident memory rises during the call above what
 was resident before it, inputs and compiled code included in "before". Time is the median of
-`--repeats` calls after one, with 0 that of the first. JAX and TensorFlow are compiled; PyTorch runs eagerly, as its users do.
+`--repeats` calls after one, or with 0 that of the first. JAX and TensorFlow are compiled; PyTorch
+runs eagerly, as its users do.
 
 Contenders: our mechanisms, and of the peers keras.ops.dot_product_attention (what
 keras.layers.MultiHeadAttention calls), torch's scaled_dot_product_attention,
@@ -256,6 +257,7 @@ def plot(results, path):
     measured = [result for result in results if "left_out" not in result]
     backends = [each for each in BACKENDS if any(r["backend"] == each for r in measured)]
     names = sorted({result["contender"] for result in measured})
+    lengths = sorted({result["length"] for result in measured})
     figure, axes = pyplot.subplots(
         2, len(backends), figsize=(4 * len(backends), 7), squeeze=False, sharex=True, sharey="row"
     )
@@ -272,6 +274,8 @@ def plot(results, path):
                     style = "o-" if name in OURS else "s--"
                     axis.plot(*zip(*points, strict=True), style, color=f"C{color}", label=name)
             axis.set(xscale="log", yscale="log")
+            axis.set_xticks(lengths, map(str, lengths))
+            axis.set_xticks([], minor=True)
             axis.grid(alpha=0.3)
         axes[0][column].set_title(backend)
         axes[0][column].legend(fontsize=8)

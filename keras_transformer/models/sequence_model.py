@@ -135,8 +135,9 @@ class SequenceModel(QuantizationRecord, keras.Model):
 
     def load_weights(self, filepath, *arguments, **options):
         """As Keras's, and the optimizer's state too where the model was only just compiled."""
-        if self.optimizer is not None and self.built and not self.optimizer.built:
-            self.optimizer.build(self.trainable_variables)
+        optimizer = self.optimizer if self.compiled else None
+        if optimizer is not None and self.built and not optimizer.built:
+            optimizer.build(self.trainable_variables)
         super().load_weights(filepath, *arguments, **options)
 
     def save_own_variables(self, store):
