@@ -1,7 +1,10 @@
 """The whole suite runs on the backend that KERAS_BACKEND names, one process a backend."""
 
+import importlib
 import os
+import sys
 from functools import partial
+from pathlib import Path
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 os.environ.setdefault("CUDA_VISIBLE_DEVICES", "")
@@ -10,6 +13,8 @@ os.environ.setdefault("XLA_FLAGS", "--xla_backend_optimization_level=0")
 
 import keras
 import pytest
+
+BENCHMARKS = str(Path(__file__).parent.parent / "benchmarks")
 
 
 @pytest.fixture(autouse=True)
@@ -62,3 +67,15 @@ def _by_torch(function, arrays, upstream):
     output = function(*leaves)
     found = torch.autograd.grad(output, leaves, torch.tensor(upstream))
     return output.detach().numpy(), [each.numpy() for each in found]
+
+
+@pytest.fixture
+def benchmark(monkeypatch):
+    """A function that imports a module of the benchmarks' folder by name."""
+    monkeypatch.syspath_prepend(BENCHMARKS)
+    before = set(sys.modules)
+    yield importlib.import_module
+    for name in set(sys.modules) - before:
+        file = getattr(sys.modules[name], "__file__", None) or ""
+        if file.startswith(BENCHMARKS):
+            del sys.modules[name]

@@ -1,6 +1,5 @@
 """The Transformer's opponents are sound: they decode as they were trained, and ignore padding."""
 
-import importlib
 import sys
 from pathlib import Path
 
@@ -15,18 +14,6 @@ FOLDER = Path(__file__).parent.parent / "benchmarks"
 pytestmark = pytest.mark.any_backend
 SOURCE = np.array([[5, 7, 11, 3, 0], [6, 13, 17, 19, 3]], "int32")
 TARGET = np.array([[2, 8, 5, 9], [2, 7, 7, 12]], "int32")
-
-
-@pytest.fixture
-def benchmark(monkeypatch):
-    """A function that imports a module of the benchmarks' folder by name."""
-    monkeypatch.syspath_prepend(str(FOLDER))
-    before = set(sys.modules)
-    yield importlib.import_module
-    for name in set(sys.modules) - before:
-        file = getattr(sys.modules[name], "__file__", None) or ""
-        if file.startswith(str(FOLDER)):
-            del sys.modules[name]
 
 
 @pytest.fixture(params=["recurrent", "convolutional"])

@@ -1,7 +1,6 @@
 """The benchmarks' own arithmetic and protocol; no contender of theirs runs here."""
 
 import ast
-import importlib
 import json
 import sys
 from pathlib import Path
@@ -40,18 +39,6 @@ class Silent(Sleeper):
     def run(self, repeats):
         time.sleep(60)
 """
-
-
-@pytest.fixture
-def benchmark(monkeypatch):
-    """A function that imports a module of the benchmarks' folder by name."""
-    monkeypatch.syspath_prepend(str(FOLDER))
-    before = set(sys.modules)
-    yield importlib.import_module
-    for name in set(sys.modules) - before:
-        file = getattr(sys.modules[name], "__file__", None) or ""
-        if file.startswith(str(FOLDER)):
-            del sys.modules[name]
 
 
 @pytest.fixture
