@@ -1,5 +1,6 @@
 """The examples run from the command line, small, and print the figures that they promise."""
 
+import dataclasses
 import importlib.util
 import re
 import sys
@@ -8,6 +9,8 @@ from pathlib import Path
 import keras
 import numpy as np
 import pytest
+
+from keras_transformer.text import SubwordTokenizer, captions
 
 FOLDER = Path(__file__).parent.parent / "examples"
 SMALL_MODEL = ["--layers", "1", "--width", "8"]
@@ -47,6 +50,31 @@ def few_modules(monkeypatch, tmp_path):
     (tmp_path / "test").mkdir()
     (tmp_path / "test" / "part.py").write_text('"""A text that must not be read."""\n')
     monkeypatch.setattr("sysconfig.get_paths", lambda: {"stdlib": str(tmp_path)})
+
+
+@pytest.mark.any_backend
+def test_translate_without_network(monkeypatch, tmp_path, capsys):
+    example = load("translate")
+    small = {"vocabulary_size": 211, "num_layers": 1, "model_dim": 8}
+    monkeypatch.setattr(
+        example, "CAPTIONS_RECIPE", dataclasses.replace(example.CAPTIONS_RECIPE, **small)
+    )
+    few = captions(train=101, validation=7, test=11)
+    monkeypatch.setattr(example.text, "translation_data", lambda *arguments: few)
+    output = ["--output", str(tmp_path / "run"), "--epochs", "2"]
+    monkeypatch.setattr(sys, "argv", ["translate.py", *output])
+    example.main()
+    shown = capsys.readouterr().out
+    assert "epoch 2/2" in shown and "test BLEU: BLEU = " in shown
+    assert "a fresh process with TensorFlow alone gives the same translations" in shown
+
+
+@pytest.mark.any_backend
+def test_the_captions_have_the_pieces_of_their_recipe():
+    pairs = captions().train
+    size = load("translate").CAPTIONS_RECIPE.vocabulary_size
+    tokenizer = SubwordTokenizer.train([*pairs.sources, *pairs.targets], size)
+    assert tokenizer.vocabulary_size == size
 
 
 @pytest.mark.any_backend

@@ -2,6 +2,7 @@
 
 from keras_transformer.text.caption_grammar import CaptionGrammar
 from keras_transformer.text.datasets import (
+    CAPTIONS_NAME,
     TranslationData,
     captions,
     load_folder,
@@ -16,6 +17,7 @@ from keras_transformer.text.subword_tokenizer import SubwordTokenizer
 from keras_transformer.text.token_batches import TokenBatches
 
 __all__ = [
+    "CAPTIONS_NAME",
     "CaptionGrammar",
     "KerasHubTokenizer",
     "MarianTokenizer",

@@ -28,6 +28,7 @@ MULTI30K_SHA256 = {
     "test_2016_flickr.de.gz": "9204244e408ccb38d2a55cfcd344df15005fc42a07a6e55ca6c52b6ababb8cc8",
     "test_2016_flickr.fr.gz": "6d326e188d259fb1d04ac19eae3af956559b3a0b93d7635e56c90987c40c8b90",
 }
+CAPTIONS_NAME = "captions of the embedded grammar"  # of the data that `captions` returns
 _TRAIN_NAMES = ("train",)
 _VALIDATION_NAMES = ("val", "valid", "validation", "dev")
 _TEST_NAMES = ("test_2016_flickr", "test")
@@ -197,12 +198,12 @@ def captions(train=29000, validation=1000, test=1000, seed=0):
         seed: int.
 
     Returns:
-        A `TranslationData` named "captions of the embedded grammar".
+        A `TranslationData` named `CAPTIONS_NAME`.
     """
     grammar = CaptionGrammar(seed)
     parts = (("train", train), ("val", validation), ("test", test))
     corpora = [ParallelCorpus(*grammar.pairs(count, split)) for split, count in parts]
-    return TranslationData("captions of the embedded grammar", "en", "de", *corpora)
+    return TranslationData(CAPTIONS_NAME, "en", "de", *corpora)
 
 
 def cache_directory():

@@ -9,6 +9,7 @@ import pytest
 
 from keras_transformer.text import datasets
 from keras_transformer.text.datasets import (
+    CAPTIONS_NAME,
     cache_directory,
     captions,
     load_folder,
@@ -194,7 +195,7 @@ def test_without_network_the_grammar_said_loudly(no_network, monkeypatch, capsys
     monkeypatch.setattr(datasets, "captions", few)
     data = translation_data(seed=2)
     assert [len(part) for part in (data.train, data.validation, data.test)] == [31, 7, 5]
-    assert "grammar" in data.name
+    assert data.name == CAPTIONS_NAME
     warning = capsys.readouterr().err
     assert "NO REAL DATA" in warning and "no route" in warning and "--data" in warning
     assert warning.count("\n!!") > 4
