@@ -214,7 +214,10 @@ def read_varint(message, position):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("saved_model", help="folder that Translator.export wrote")
-    server = TranslationServer(parser.parse_args().saved_model)
+    try:
+        server = TranslationServer(parser.parse_args().saved_model)
+    except RuntimeError as error:  # what the C library says of a folder that it cannot load
+        parser.error(str(error))
     sentences = [line.rstrip("\r\n") for line in sys.stdin]
     for translation, score in zip(*server.translate(sentences), strict=True):
         print(f"{score:9.4f}  {translation}")

@@ -16,7 +16,6 @@ from keras_transformer.decoding.scoring import (
     MINUS_INFINITY,
     best_first,
     best_tokens,
-    flat_rows,
     length_penalty,
     log_probabilities,
     take_hypotheses,
@@ -76,7 +75,7 @@ def beam_search(model, source, prompt, prompt_length, numbers, *, beam_width, ma
         logits, read = model.step(ops.reshape(state.live.last, (-1, 1)), read)
         parents, live = continuations(logits, state.live, state.step)
         if beam_width > 1:
-            read = select_rows(read, flat_rows(parents, beam_width))
+            read = select_rows(read, parents)
         step = state.step + 1
         ended = live.last == model.end_id
         finished = add_finished(state.finished, live, ended, step, alpha)

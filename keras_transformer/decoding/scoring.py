@@ -2,6 +2,8 @@
 
 from keras import ops
 
+from keras_transformer.decoding.state import flat_rows
+
 MINUS_INFINITY = -float("inf")
 
 # How many tokens `best_tokens` looks at together.
@@ -74,12 +76,6 @@ def best_first(scores, count):
     Equal scores keep their order, on every backend, which `ops.top_k` does not promise.
     """
     return ops.cast(ops.argsort(-scores, axis=-1)[:, :count], "int32")
-
-
-def flat_rows(chosen, width):
-    """Returns the rows (B * J,) of the choices (B, J) among `width` hypotheses of each sentence."""
-    first = ops.arange(ops.shape(chosen)[0], dtype="int32") * width
-    return ops.reshape(first[:, None] + chosen, (-1,))
 
 
 def take_hypotheses(hypotheses, chosen):

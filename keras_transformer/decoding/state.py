@@ -14,7 +14,9 @@ class DecodingState(NamedTuple):
     Attributes:
         source: nested tensors, one row a sentence (B, ...): what never changes while decoding, such
             as the encoder's keys and values. Kept once a sentence, never once a hypothesis.
-        cache: nested tensors, one row a hypothesis (R, ...): what a search reorders.
+        cache: nested tensors, one row a hypothesis (R, ...): what a search reorders. Parts of it
+            may be objects that know how to reorder themselves, see `select_rows`. A step may write
+            into the cache that it is given: go on with the one that it returns.
         index: int32 scalar, how many target tokens the cache holds.
     """
 
@@ -24,14 +26,46 @@ class DecodingState(NamedTuple):
 
 
 def repeat_rows(state, times):
-    """Returns the state with every hypothesis repeated `times` times, copies adjacent."""
+    """Returns the state with every hypothesis repeated `times` times, copies adjacent.
+
+    A part of the cache that has a method `repeat_rows(times)` does it its own way.
+    """
     if times == 1:
         return state
-    cache = keras.tree.map_structure(lambda rows: ops.repeat(rows, times, axis=0), state.cache)
-    return state._replace(cache=cache)
+    return _rows_changed(
+        state,
+        lambda part: part.repeat_rows(times),
+        lambda rows: ops.repeat(rows, times, axis=0),
+    )
 
 
-def select_rows(state, rows):
-    """Returns the state whose hypothesis i is the old hypothesis `rows[i]`."""
-    cache = keras.tree.map_structure(lambda old: ops.take(old, rows, axis=0), state.cache)
-    return state._replace(cache=cache)
+def select_rows(state, parents):
+    """Returns the state whose hypothesis k of sentence b goes on from the old `parents[b, k]`.
+
+    A part of the cache that has a method `select_rows(parents)` does it its own way.
+
+    Args:
+        parents: int32 (B, K), each below K.
+    """
+    return _rows_changed(
+        state,
+        lambda part: part.select_rows(parents),
+        lambda rows: ops.take(rows, flat_rows(parents, parents.shape[1]), axis=0),
+    )
+
+
+def flat_rows(chosen, width):
+    """Returns the rows (B * J,) of the choices (B, J) among `width` hypotheses of each sentence."""
+    first = ops.arange(ops.shape(chosen)[0], dtype="int32") * width
+    return ops.reshape(first[:, None] + chosen, (-1,))
+
+
+def _rows_changed(state, of_part, of_tensor):
+    """Returns the state after one function of the parts that know how, and one of tensors."""
+
+    def changed(part):
+        if hasattr(part, "select_rows"):
+            return of_part(part)
+        return None if keras.tree.is_nested(part) else of_tensor(part)
+
+    return state._replace(cache=keras.tree.traverse(changed, state.cache))

@@ -3,9 +3,14 @@
 from typing import Any, NamedTuple
 
 import keras
+from keras import ops
 
 from keras_transformer.layers.key_value_cache import KeyValueCache
 from keras_transformer.layers.shared_layer import SharedLayer
+from keras_transformer.ops.attention import heads_first_attention
+
+# Queries of a decoding step, all hypotheses of a sentence together, up to which it is plain.
+FEW_QUERIES = 64
 
 
 class Attended(NamedTuple):
@@ -46,7 +51,7 @@ class AttentionMechanism(SharedLayer):
         return None
 
     def empty_cache(self, rows, length, num_heads, key_dim, value_dim, dtype):
-        """Returns what `step` starts from: nested tensors with a leading axis of `rows`."""
+        """Returns what `step` starts from, a part of `decoding.DecodingState.cache`."""
         return KeyValueCache.empty(rows, length, num_heads, key_dim, value_dim, dtype)
 
     def step(self, query, key, value, cache, index, request):
@@ -62,8 +67,27 @@ class AttentionMechanism(SharedLayer):
             (`Attended`, cache with the new tokens).
         """
         cache = cache.update(key, value, request.query_positions, index)
-        request = request._replace(key_positions=cache.positions)
-        return self.attend(query, cache.key, cache.value, request), cache
+        _, length, heads, width = query.shape
+        # K hypotheses of T queries are K T queries of one sentence.
+        together = ops.reshape(query, (-1, cache.num_hypotheses * length, heads, width))
+        key, value = cache.view(cache.key), cache.view(cache.value)
+        output = self.recall(together, key, value, cache.narrowed(request)).output
+        return Attended(ops.reshape(output, (-1, length, heads, output.shape[-1]))), cache
+
+    def recall(self, query, key, value, request):
+        """`attend` over what is kept between steps, (B, M, S, H) and (B, M, S, W)."""
+        return self.attend(query, ops.swapaxes(key, 1, 2), ops.swapaxes(value, 1, 2), request)
+
+
+class ExactAttention(AttentionMechanism):
+    """A mechanism that gives what `DenseAttention` gives."""
+
+    def recall(self, query, key, value, request):
+        """Few queries have few scores: the plain way, without a copy of what is kept."""
+        if query.shape[1] is None or query.shape[1] > FEW_QUERIES:
+            return super().recall(query, key, value, request)
+        output, _ = heads_first_attention(ops.swapaxes(query, 1, 2), key, value, request)
+        return Attended(ops.swapaxes(output, 1, 2))
 
 
 def mechanism_names():

@@ -2,7 +2,7 @@
 
 import keras
 
-from keras_transformer.layers.attention_mechanism import AttentionMechanism
+from keras_transformer.layers.attention_mechanism import ExactAttention
 from keras_transformer.layers.blockwise_attention import BlockwiseAttention
 from keras_transformer.layers.dense_attention import DenseAttention
 from keras_transformer.layers.fused_attention import FusedAttention
@@ -13,7 +13,7 @@ MANY_SCORES = 1024 * 1024
 
 
 @keras.saving.register_keras_serializable(package="keras_transformer")
-class AutoAttention(AttentionMechanism):
+class AutoAttention(ExactAttention):
     """Takes the exact mechanism that suits a call best; `choose` tells which.
 
     1. Attention scores are asked for: dense, the only one that has them.

@@ -2,13 +2,13 @@
 
 import keras
 
-from keras_transformer.layers.attention_mechanism import Attended, AttentionMechanism
+from keras_transformer.layers.attention_mechanism import Attended, ExactAttention
 from keras_transformer.ops.attention import dense_attention
 from keras_transformer.ops.blockwise_attention import blockwise_attention
 
 
 @keras.saving.register_keras_serializable(package="keras_transformer")
-class BlockwiseAttention(AttentionMechanism):
+class BlockwiseAttention(ExactAttention):
     """Exact attention, one block of the scores at a time: O(n) memory, forward and backward.
 
         softmax(Q K^T scale + bias) V, the softmax summed up over blocks of keys

@@ -2,12 +2,12 @@
 
 import keras
 
-from keras_transformer.layers.attention_mechanism import Attended, AttentionMechanism
+from keras_transformer.layers.attention_mechanism import Attended, ExactAttention
 from keras_transformer.ops.attention import dense_attention
 
 
 @keras.saving.register_keras_serializable(package="keras_transformer")
-class DenseAttention(AttentionMechanism):
+class DenseAttention(ExactAttention):
     """Exact attention that holds all T x S scores: does everything, in O(T S) memory.
 
     >>> attention = MultiHeadAttention(num_heads=2, key_dim=8, mechanism="dense")

@@ -2,12 +2,12 @@
 
 import keras
 
-from keras_transformer.layers.attention_mechanism import Attended, AttentionMechanism
+from keras_transformer.layers.attention_mechanism import Attended, ExactAttention
 from keras_transformer.ops.attention import fused_dense_attention
 
 
 @keras.saving.register_keras_serializable(package="keras_transformer")
-class FusedAttention(AttentionMechanism):
+class FusedAttention(ExactAttention):
     """Exact attention by `scaled_dot_product_attention` of torch or `jax.nn.dot_product_attention`.
 
     It keeps no matrix of scores where the kernel does not; a mask or a bias is passed to it whole.

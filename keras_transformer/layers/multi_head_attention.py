@@ -321,16 +321,17 @@ class MultiHeadAttention(QuantizationRecord, keras.layers.Layer):
         return self.output_dense(attended.output), cache
 
     def remember(self, context):
-        """Returns keys (B, S, M, H) and values (B, S, M, W) of a context that is read often."""
+        """Returns keys (B, M, S, H) and values (B, M, S, W) of a context that is read often."""
         key, value = project_heads(context, (self.key_dense, self.value_dense))
-        return (key if self.query_key_norm is None else self.key_norm(key)), value
+        key = key if self.query_key_norm is None else self.key_norm(key)
+        return ops.swapaxes(key, 1, 2), ops.swapaxes(value, 1, 2)
 
     def recall(self, query, memory, key_mask=None):
         """Attends over what `remember` returned: once a sentence, for all its hypotheses.
 
         Args:
             query: (R, T, D), R = B K, the hypotheses of a sentence adjacent.
-            memory: pair of (B, S, M, H) and (B, S, M, W). key_mask: bool (B, S) or None.
+            memory: pair of (B, M, S, H) and (B, M, S, W). key_mask: bool (B, S) or None.
 
         Returns:
             (R, T, D)
@@ -342,7 +343,8 @@ class MultiHeadAttention(QuantizationRecord, keras.layers.Layer):
         shape = ops.shape(heads)
         # K hypotheses of T queries are K T queries of one sentence.
         together = ops.reshape(heads, (ops.shape(key)[0], -1, self.num_heads, self.key_dim))
-        attended = self._attend(together, key, value, self._request(key_mask=key_mask))
+        request = self._request(key_mask=key_mask)
+        attended = self.mechanism.recall(together, key, value, request)
         output = ops.reshape(attended.output, (shape[0], shape[1], self.num_heads, self.value_dim))
         return self.output_dense(output)
 

@@ -5,8 +5,6 @@ from typing import Any, NamedTuple
 import numpy as np
 from keras import ops
 
-from keras_transformer.layers.key_value_cache import KeyValueCache
-
 ALWAYS = int(np.iinfo("int32").max) // 2
 
 
@@ -23,9 +21,13 @@ class RollingKeyValueCache(NamedTuple):
     positions: Any
 
     @classmethod
-    def empty(cls, *arguments):
-        """Takes the arguments of `KeyValueCache.empty`."""
-        return cls(*KeyValueCache.empty(*arguments))
+    def empty(cls, rows, length, num_heads, key_dim, value_dim, dtype):
+        """Returns a cache of `length` places for each of `rows` hypotheses."""
+        return cls(
+            key=ops.zeros((rows, length, num_heads, key_dim), dtype=dtype),
+            value=ops.zeros((rows, length, num_heads, value_dim), dtype=dtype),
+            positions=ops.full((rows, length), -1, dtype="int32"),
+        )
 
     def extend(self, key, value, positions, kept_first=0):
         """Adds T tokens and forgets those furthest back.
@@ -38,9 +40,9 @@ class RollingKeyValueCache(NamedTuple):
             kept_first: int g, the tokens at positions 0 .. g - 1 are never forgotten.
 
         Returns:
-            (`KeyValueCache` of L + T places to attend over, the cache to keep).
+            (what to attend over, of L + T places; the cache to keep).
         """
-        together = KeyValueCache(
+        together = RollingKeyValueCache(
             ops.concatenate([self.key, ops.cast(key, self.key.dtype)], axis=1),
             ops.concatenate([self.value, ops.cast(value, self.value.dtype)], axis=1),
             ops.concatenate([self.positions, ops.cast(positions, "int32")], axis=1),

@@ -27,7 +27,14 @@ def dense_attention(query, key, value, request):
         (output (B, T, N, W), weights (B, N, T, S)). A row that may attend to nothing is zero in
         both.
     """
-    rows, columns = ops.shape(query)[1], ops.shape(key)[1]
+    heads_first = (ops.swapaxes(each, 1, 2) for each in (query, key, value))
+    output, weights = heads_first_attention(*heads_first, request)
+    return ops.swapaxes(output, 1, 2), weights
+
+
+def heads_first_attention(query, key, value, request):
+    """`dense_attention` for (B, N, T, H), (B, M, S, H) and (B, M, S, W): output (B, N, T, W)."""
+    rows, columns = ops.shape(query)[2], ops.shape(key)[2]
     scores = attention_scores(query, key, request)  # (B, N, T, S)
     visible = visible_block(request, 0, rows, 0, columns)
     bias = bias_block(request, 0, rows, 0, columns)
@@ -75,17 +82,15 @@ def _any_key(visible):
 
 
 def attention_scores(query, key, request):
-    """Returns float32 (B, N, T, S): scale Q K^T, soft-capped where asked."""
+    """Returns float32 (B, N, T, S): scale Q K^T, soft-capped where asked.
+
+    Args:
+        query: (B, N, T, H). key: (B, M, S, H).
+    """
     # Scaling the queries is T x H work instead of T x S.
     query = ops.multiply(query, ops.cast(request.scale, query.dtype))
-    if query.shape[2] == key.shape[2]:
-        scores = ops.einsum("btnh,bsnh->bnts", query, key)
-    else:
-        grouped = _group_heads(query, key.shape[2])  # (B, T, M, G, H)
-        scores = ops.einsum("btmgh,bsmh->bmgts", grouped, key)
-        shape = ops.shape(scores)
-        scores = ops.reshape(scores, (shape[0], query.shape[2], shape[3], shape[4]))
-    scores = ops.cast(scores, "float32")
+    scores = backend.matrix_product(_grouped(query, key), key, transpose_right=True)
+    scores = ops.cast(_ungrouped(scores, query), "float32")
     if request.logit_soft_cap is not None:
         cap = request.logit_soft_cap
         scores = ops.multiply(ops.tanh(ops.divide(scores, cap)), cap)
@@ -106,20 +111,22 @@ def masked_softmax(scores, visible):
 
 
 def weighted_values(weights, value):
-    """Returns (B, T, N, W): the sums of the values under weights (B, N, T, S)."""
-    heads, groups = weights.shape[1], value.shape[2]
-    if heads == groups:
-        return ops.einsum("bnts,bsnw->btnw", weights, value)
-    shape = ops.shape(weights)
-    grouped = ops.reshape(weights, (shape[0], groups, heads // groups, shape[2], shape[3]))
-    output = ops.einsum("bmgts,bsmw->btmgw", grouped, value)
-    shape = ops.shape(output)
-    return ops.reshape(output, (shape[0], shape[1], heads, shape[4]))
+    """Returns (B, N, T, W): the sums of the values (B, M, S, W) under weights (B, N, T, S)."""
+    return _ungrouped(ops.matmul(_grouped(weights, value), value), weights)
 
 
-def _group_heads(query, groups):
-    """Returns (B, T, M, G, H) from (B, T, N, H): head n reads key/value head n // G."""
-    shape = ops.shape(query)
-    return ops.reshape(
-        query, (shape[0], shape[1], groups, query.shape[2] // groups, query.shape[3])
-    )
+def _grouped(heads, groups):
+    """Returns (B, M, G T, X) from (B, N, T, X): head n reads key/value head n // G of `groups`."""
+    if heads.shape[1] == groups.shape[1]:
+        return heads
+    shape = ops.shape(heads)
+    times = heads.shape[1] // groups.shape[1]
+    return ops.reshape(heads, (shape[0], groups.shape[1], times * shape[2], shape[3]))
+
+
+def _ungrouped(grouped, heads):
+    """Returns (B, N, T, X) from (B, M, G T, X), with N and T those of `heads`."""
+    if grouped.shape[1] == heads.shape[1]:
+        return grouped
+    shape = ops.shape(heads)
+    return ops.reshape(grouped, (shape[0], heads.shape[1], shape[2], ops.shape(grouped)[3]))

@@ -32,6 +32,7 @@ __all__ = [
     "set_keras_mask",
     "stack_blocks",
     "sum_over_replicas",
+    "write",
 ]
 
 
@@ -334,6 +335,20 @@ def add_block(blocks, index, block):
 def stack_blocks(blocks):
     """Returns the blocks as one tensor (count, ...)."""
     return blocks.stack() if keras.config.backend() == "tensorflow" else blocks
+
+
+def write(tensor, block, start):
+    """Returns the tensor with a block written into it from `start` on, a tuple of int or int32.
+
+    In place where the backend works eagerly: the tensor passed is not to be used afterwards.
+    """
+    if keras.config.backend() != "torch":
+        return ops.slice_update(tensor, start, block)
+    place = tensor
+    for axis, (first, count) in enumerate(zip(start, block.shape, strict=True)):
+        place = place.narrow(axis, int(first), count)
+    place.copy_(block)
+    return tensor
 
 
 def at_least(seed, shape, threshold, block=None):

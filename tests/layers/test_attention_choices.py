@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 from keras import ops
 
+from keras_transformer.decoding import DecodingState, repeat_rows, select_rows
 from keras_transformer.layers.alibi_bias import AlibiBias
 from keras_transformer.layers.blockwise_attention import BlockwiseAttention
 from keras_transformer.layers.multi_head_attention import MultiHeadAttention
@@ -62,6 +63,33 @@ def test_cached_equals_uncached(scheme, mechanism):
         )
         np.testing.assert_allclose(numbers(outputs), right[:, start:end], atol=1e-5)
         start = end
+
+
+@pytest.mark.parametrize("scheme, mechanism", PAIRS)
+def test_hypotheses_that_change_places_keep_their_histories(scheme, mechanism):
+    """Law 3 for K hypotheses of a sentence, each read again without a cache."""
+    hypotheses, layer = 3, layer_of(scheme, mechanism, num_key_value_heads=1)
+    random = np.random.default_rng(1)
+    state = DecodingState(source=(), cache=[layer.empty_cache(B, 8)], index=0)
+    histories = np.zeros((B, 1, 0, D), "float32")
+    for count, parents in ((2, None), (1, None), (1, [[1, 0, 1], [2, 2, 0]]), (3, [[0, 2, 1]] * B)):
+        if state.index == 2:
+            state = repeat_rows(state, hypotheses)
+            histories = np.repeat(histories, hypotheses, axis=1)
+        if parents is not None:
+            state = select_rows(state, ops.convert_to_tensor(parents, "int32"))
+            histories = np.take_along_axis(histories, np.array(parents)[:, :, None, None], axis=1)
+        new = random.normal(size=(*histories.shape[:2], count, D)).astype("float32")
+        histories = np.concatenate([histories, new], axis=2)
+        rows = ops.convert_to_tensor(new.reshape(-1, count, D))
+        positions = ops.broadcast_to(
+            ops.arange(count, dtype="int32") + state.index, (rows.shape[0], count)
+        )
+        outputs, cache = layer.step(rows, state.cache[0], state.index, positions)
+        state = state._replace(cache=[cache], index=state.index + count)
+        inputs = ops.convert_to_tensor(histories.reshape(rows.shape[0], -1, D))
+        right = numbers(layer(inputs, inputs, use_causal_mask=True))[:, -count:]
+        np.testing.assert_allclose(numbers(outputs), right, atol=1e-5)
 
 
 @pytest.mark.parametrize("mechanism", ["dense", "blockwise", "window"])
