@@ -41,7 +41,14 @@ RECIPE_HELP = {
     "seed": "of weights, dropout and the order of batches",
 }
 # Options whose names in Python are others than a recipe's.
-_OPTION_OF = {"output": "output", "held_out": "held-out", "directory": "data"}
+_OPTION_OF = {
+    "output": "output",
+    "held_out": "held-out",
+    "directory": "data",
+    "batch_size": "batch-size",
+    "source_language": "source-language",
+    "target_language": "target-language",
+}
 _HELD_OUT = 500
 _CHUNK = 4096  # lines translated at a time, so that output begins before a long input ends
 
@@ -61,13 +68,14 @@ def main(arguments=None):
     try:
         arguments.run(arguments)
     except KeyboardInterrupt:
-        goes_on = "; `train --resume` goes on" if arguments.run is train else ""
+        begun = arguments.run is train and (Path(arguments.output) / SETTINGS_FILE).is_file()
+        goes_on = "; `train --resume` goes on" if begun else ""
         print(f"keras-transformer: interrupted{goes_on}", file=sys.stderr)
         return 130
     except BrokenPipeError:
         # The reader, such as `head`, has enough; nothing is left for the exit to flush.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-    except (ValueError, ImportError, OSError) as error:
+    except (ValueError, ImportError, OSError, RuntimeError) as error:
         if arguments.traceback:
             raise
         print(f"keras-transformer: error: {by_options(str(error))}", file=sys.stderr)

@@ -1,8 +1,10 @@
 """The whole way from sentence pairs to a translator, for the example and the command line."""
 
+import contextlib
 import dataclasses
 import hashlib
 import json
+import random
 from pathlib import Path
 
 import keras
@@ -23,6 +25,7 @@ from keras_transformer.training import (
     average_checkpoints,
     checkpoint_paths,
 )
+from keras_transformer.training.checkpoints import epoch_of
 from keras_transformer.translator import Translator
 
 SETTINGS_FILE = "recipe.json"
@@ -143,6 +146,27 @@ def train_translator(data, output, recipe=None, *, resume=False, report=print):
 
 def build_model(recipe):
     """Returns the `Transformer` of a recipe, with the special ids of every `SubwordTokenizer`."""
+    with _seeded_weights(recipe.seed):
+        return _transformer(recipe)
+
+
+@contextlib.contextmanager
+def _seeded_weights(seed):
+    """Lets Keras's initializers draw the same weights again, whatever was drawn before.
+
+    Those without a seed of their own take one from Python's generator. The generator's state is put
+    back: a caller's random numbers do not change. `keras.utils.set_random_seed` would load
+    TensorFlow, on every backend.
+    """
+    state = random.getstate()
+    random.seed(seed)
+    try:
+        yield
+    finally:
+        random.setstate(state)
+
+
+def _transformer(recipe):
     return Transformer(
         recipe.vocabulary_size,
         recipe.num_layers,
@@ -215,7 +239,7 @@ def _check_output(output, recipe, pairs, resume):
     settings = output / SETTINGS_FILE
     if not resume:
         if output.exists() and not (output.is_dir() and not any(output.iterdir())):
-            remedy = "resume the run in it" if settings.is_file() else "empty it"
+            remedy = "resume the run in it" if settings.is_file() else "move it away"
             raise ValueError(
                 f"`output` must be a new or empty folder; {output} holds something already. "
                 f"Choose another, or {remedy}."
@@ -232,12 +256,30 @@ def _check_output(output, recipe, pairs, resume):
             "on others. Pass the same files, or begin a new run."
         )
     kept, asked = dataclasses.asdict(begun), dataclasses.asdict(recipe)
+    _check_epochs(output, recipe)
     changed = [name for name in asked if name not in AFTERWARDS and asked[name] != kept[name]]
     if changed:
         differences = ", ".join(f"{name} {kept[name]!r}" for name in changed)
         raise ValueError(
             f"A run must be resumed with its own recipe, {', '.join(AFTERWARDS)} apart; {output} "
             f"was begun with {differences}."
+        )
+
+
+def _check_epochs(output, recipe):
+    """Raises ValueError where a resumed run cannot end in the epochs and the average asked for."""
+    kept = checkpoint_paths(output / CHECKPOINTS)
+    done = epoch_of(kept[-1]) if kept else 0
+    if recipe.epochs < done:
+        raise ValueError(
+            f"`epochs` must be at least {done}, which the run in {output} has behind it; got "
+            f"{recipe.epochs}. Raise it."
+        )
+    to_average = len(kept) + recipe.epochs - done
+    if kept and recipe.averaged > to_average:
+        raise ValueError(
+            f"`averaged` must be at most {to_average}, the checkpoints that the run in {output} "
+            f"has at its end; got {recipe.averaged}. Lower it, or train for more epochs."
         )
 
 
@@ -263,7 +305,7 @@ def _restore(model, output):
     done = 0
     if paths:
         model.load_weights(paths[-1])
-        done = int(paths[-1].name.split("-")[1].split(".")[0])
+        done = epoch_of(paths[-1])
     _forget_history_after(output / HISTORY_FILE, done)
     return done
 

@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+import random
 
 import keras
 import numpy as np
@@ -11,7 +12,7 @@ from keras import ops
 from keras_transformer import Translator
 from keras_transformer.text import CaptionGrammar, ParallelCorpus, TranslationData
 from keras_transformer.training import LastCheckpoints
-from keras_transformer.translation_recipe import TranslationRecipe, train_translator
+from keras_transformer.translation_recipe import TranslationRecipe, build_model, train_translator
 
 RECIPE = TranslationRecipe(
     vocabulary_size=90,
@@ -57,7 +58,9 @@ def kill_at(monkeypatch, method, epoch):
     monkeypatch.setattr(LastCheckpoints, method, until_killed)
 
 
-@pytest.mark.parametrize("method, epoch", [("on_epoch_begin", 1), ("on_epoch_end", 2)])
+@pytest.mark.parametrize(
+    "method, epoch", [("on_epoch_end", 0), ("on_epoch_begin", 1), ("on_epoch_end", 2)]
+)
 def test_a_killed_run_that_is_resumed_ends_in_the_same_weights(
     method, epoch, tmp_path, monkeypatch, whole_run
 ):
@@ -141,3 +144,29 @@ def test_wrong_folders_are_refused_and_nothing_is_lost(tmp_path):
     run.rename(tmp_path / "elsewhere")
     run.write_text("a file")
     refused("`output` must be a new or empty folder")
+
+
+def test_the_seed_gives_the_weights_and_leaves_the_caller_s_generator():
+    random.seed(5)
+    after = random.Random(5).random()
+    models = [build_model(RECIPE), build_model(RECIPE)]
+    other = build_model(dataclasses.replace(RECIPE, seed=RECIPE.seed + 1))
+    assert random.random() == after
+    first, same, another = (model.get_weights()[0] for model in (*models, other))
+    np.testing.assert_array_equal(first, same)
+    assert np.abs(first - another).max() > 0.01
+
+
+def test_what_a_resumed_run_cannot_end_in_is_refused(whole_run, tmp_path):
+    data, _, _ = whole_run
+    run = tmp_path / "run"
+    train_translator(data, run, RECIPE, report=quietly)
+    before = (run / "recipe.json").read_text()
+    for changes, message in (
+        ({"epochs": 2}, "`epochs` must be at least 3"),
+        ({"epochs": 4, "averaged": 4}, "`averaged` must be at most 3"),
+    ):
+        recipe = dataclasses.replace(RECIPE, **changes)
+        with pytest.raises(ValueError, match=message):
+            train_translator(data, run, recipe, resume=True, report=quietly)
+    assert (run / "recipe.json").read_text() == before

@@ -2,6 +2,7 @@
 
 import importlib.util
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -85,7 +86,7 @@ def _write_in_second_process(translator, folder):
                 f"{process.stderr.strip()[-2000:]}"
             )
         for part in written.iterdir():
-            part.rename(folder / part.name)
+            shutil.move(part, folder / part.name)  # the two may be on different file systems
 
 
 def _check_installed(*packages):

@@ -275,7 +275,10 @@ def _check_sum(name, found, expected, place):
 
 def _download(url, path, checksum):
     """Writes beside `path`, checks, and only then renames."""
-    path.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise ConnectionError(f"{url} has nowhere to go: {error}.") from error
     handle, name = tempfile.mkstemp(prefix=f".{path.name}.", suffix=".part", dir=path.parent)
     part = Path(name)
     try:

@@ -7,6 +7,8 @@ from pathlib import Path
 import keras
 import numpy as np
 
+from keras_transformer.arguments import check_positive
+
 
 class LastCheckpoints(keras.callbacks.Callback):
     """Writes the weights after every epoch and keeps the last ones, to average or go back to.
@@ -18,15 +20,27 @@ class LastCheckpoints(keras.callbacks.Callback):
         folder: path, made if missing.
         keep: int, how many files to keep; the paper averages 5 of the base model and 20 of the big.
 
+    Raises:
+        ValueError: if `keep` is not a positive integer; when training begins, if the folder holds
+            checkpoints of epochs that are still to come, for they are another run's.
+
     >>> checkpoints = LastCheckpoints("runs/captions", keep=10)   # doctest: +SKIP
     """
 
     def __init__(self, folder, keep=5):
         super().__init__()
-        if not isinstance(keep, int) or keep < 1:
-            raise ValueError(f"`keep` must be a positive integer; got {keep!r}.")
+        check_positive(keep=keep)
         self.folder = Path(folder)
         self.keep = keep
+
+    def on_epoch_begin(self, epoch, logs=None):
+        later = [path for path in self.paths() if epoch_of(path) > epoch]
+        if later:
+            raise ValueError(
+                f"`folder` must hold no checkpoint of an epoch after {epoch}, where training "
+                f"begins; {self.folder} holds {later[0].name}, of another run. Take another "
+                "folder, or pass the run's `initial_epoch` to `fit` to go on with it."
+            )
 
     def on_epoch_end(self, epoch, logs=None):
         self.folder.mkdir(parents=True, exist_ok=True)
@@ -49,6 +63,11 @@ def checkpoint_paths(folder):
         for path in Path(folder).glob("epoch-*.weights.h5")
         if re.fullmatch(r"epoch-\d+\.weights\.h5", path.name)
     )
+
+
+def epoch_of(path):
+    """Returns the epoch, counted from 1, after which a checkpoint was written."""
+    return int(path.name.split("-")[1].split(".")[0])
 
 
 def average_checkpoints(model, paths):

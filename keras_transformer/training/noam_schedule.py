@@ -3,6 +3,8 @@
 import keras
 from keras import ops
 
+from keras_transformer.arguments import check_above_zero, check_positive
+
 
 @keras.saving.register_keras_serializable(package="keras_transformer")
 class NoamSchedule(keras.optimizers.schedules.LearningRateSchedule):
@@ -26,11 +28,8 @@ class NoamSchedule(keras.optimizers.schedules.LearningRateSchedule):
 
     def __init__(self, model_dim, warmup_steps=4000, factor=1.0):
         super().__init__()
-        for name, value in (("model_dim", model_dim), ("warmup_steps", warmup_steps)):
-            if not isinstance(value, int) or value < 1:
-                raise ValueError(f"`{name}` must be a positive integer; got {value!r}.")
-        if not factor > 0:
-            raise ValueError(f"`factor` must be above 0; got {factor!r}. The paper takes 1.")
+        check_positive(model_dim=model_dim, warmup_steps=warmup_steps)
+        check_above_zero(factor=factor)
         self.model_dim = model_dim
         self.warmup_steps = warmup_steps
         self.factor = factor

@@ -3,6 +3,7 @@
 import keras
 from keras import ops
 
+from keras_transformer.arguments import check_id_or_none, check_rates
 from keras_transformer.ops import backend
 from keras_transformer.ops.cross_entropy import token_statistics
 
@@ -27,7 +28,7 @@ class SequenceCrossentropy(keras.losses.Loss):
         sample_weight: float (B, T), or None for ones.
 
     Raises:
-        ValueError: if `label_smoothing` is outside [0, 1).
+        ValueError: if `label_smoothing` is outside [0, 1), or `pad_id` is no id.
 
     >>> float(SequenceCrossentropy(label_smoothing=0.0)([[1, 0]], [[[0.0, 0.0], [9.0, 0.0]]]))
     0.693...
@@ -37,11 +38,8 @@ class SequenceCrossentropy(keras.losses.Loss):
 
     def __init__(self, label_smoothing=0.1, pad_id=0, name="sequence_crossentropy"):
         super().__init__(name=name, dtype="float32")
-        if not 0 <= label_smoothing < 1:
-            raise ValueError(
-                f"`label_smoothing` must be in [0, 1); got {label_smoothing!r}. "
-                "The paper takes 0.1."
-            )
+        check_rates(label_smoothing=label_smoothing)
+        check_id_or_none(pad_id=pad_id)
         self.label_smoothing = label_smoothing
         self.pad_id = pad_id
 

@@ -201,6 +201,13 @@ def test_without_network_the_grammar_said_loudly(no_network, monkeypatch, capsys
     assert warning.count("\n!!") > 4
 
 
+def test_a_cache_that_cannot_be_made_is_no_network(monkeypatch, tmp_path):
+    (tmp_path / "file").write_text("in the way")
+    monkeypatch.setenv("KERAS_TRANSFORMER_CACHE", str(tmp_path / "file"))
+    with pytest.raises(ConnectionError, match="nowhere to go"):
+        multi30k()
+
+
 def test_without_network_the_grammar_does_not_speak_french(no_network):
     with pytest.raises(ConnectionError, match="no route"):
         translation_data(target_language="fr")

@@ -54,3 +54,15 @@ def test_errors_come_before_weights_change(tmp_path):
         LastCheckpoints(tmp_path, keep=0)
     for kept, now in zip(before, model.get_weights(), strict=True):
         np.testing.assert_array_equal(kept, now)
+
+
+def test_a_folder_of_a_longer_run_is_not_written_into(tmp_path):
+    model = small_model()
+    model.compile("sgd", "mse")
+    data = np.ones((4, 3), "float32"), np.ones((4, 2), "float32")
+    model.fit(*data, epochs=4, verbose=0, callbacks=[LastCheckpoints(tmp_path, keep=2)])
+    with pytest.raises(ValueError, match="`folder` .* after 0.* epoch-0003"):
+        model.fit(*data, epochs=1, verbose=0, callbacks=[LastCheckpoints(tmp_path, keep=2)])
+    goes_on = LastCheckpoints(tmp_path, keep=2)
+    model.fit(*data, initial_epoch=4, epochs=5, verbose=0, callbacks=[goes_on])
+    assert [path.name[:10] for path in goes_on.paths()] == ["epoch-0004", "epoch-0005"]
