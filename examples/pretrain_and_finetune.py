@@ -2,10 +2,10 @@
 
     python examples/pretrain_and_finetune.py
 
-A small BERT reads German captions that the embedded grammar writes, with 15 % of their pieces
-hidden, and guesses those. Then it is told, for a few captions, which are right and which have one
-article in a wrong form, and judges captions with combinations of words that it has seen in neither
-stage. The same encoder with random weights learns from the same labels, in as many steps.
+A small BERT reads English captions that the embedded grammar writes, with 15 % of their pieces
+hidden, and guesses those. Then it is told, for a few captions, which are about people and which
+about animals, and judges captions about other people and animals: words that no label has named.
+The same encoder with random weights learns from the same labels, in as many steps.
 
 FIGURES
 """
@@ -21,35 +21,34 @@ import numpy as np
 
 from keras_transformer.models import MaskedLanguageModel, TransformerEncoder
 from keras_transformer.text import CaptionGrammar, SubwordTokenizer, mask_tokens
+from keras_transformer.text.captions.nouns import GROUPS
 from keras_transformer.training import ProgressLine, SequenceCrossentropy, TokenAccuracy
 
-ARTICLES = (
-    ("der", "die", "das", "den", "dem", "des"),
-    ("ein", "eine", "einen", "einem", "einer", "eines"),
-)
+KINDS = ("people", "animals")
+TESTED = 200  # captions of each kind
 FINETUNING_BATCH = 16
 
 
 def main():
     arguments = parse_arguments()
     keras.utils.set_random_seed(arguments.seed)
-    read = german_captions(arguments.captions, "train", arguments.seed)
+    read, _ = CaptionGrammar(arguments.seed).pairs(arguments.captions, "train")
+    told, untold = captions_by_kind(read)
+    check_budgets(arguments.labels, told)
     tokenizer = SubwordTokenizer.train(read, arguments.vocabulary_size)
     masked = MaskedLanguageModel(build_encoder(tokenizer, arguments, pooling=None))
     print(f"{masked.count_params():,} parameters, {len(read):,} captions to read")
     pretrain(masked, rows_of(tokenizer, read, arguments.length), tokenizer, arguments)
 
     classifier = build_classifier(tokenizer, arguments)
-    tested = german_captions(arguments.tested, "test", arguments.seed)
-    tested = judged(tokenizer, tested, arguments.length, arguments.seed)
+    tested = examples_of(tokenizer, first_of(untold, TESTED), arguments.length)
     print(f"\n{len(tested[1])} captions to judge")
     print("labels  pre-trained  from scratch")
     for budget in arguments.labels:
         found = []
         for seed in range(arguments.repeats):
-            drawn = np.random.default_rng(seed).permutation(len(read))[:budget]
-            drawn = [read[number] for number in drawn]
-            labelled = judged(tokenizer, drawn, arguments.length, seed)
+            drawn = {kind: shuffled(texts, seed) for kind, texts in told.items()}
+            labelled = examples_of(tokenizer, first_of(drawn, budget // 2), arguments.length)
             found.append(
                 [
                     accuracy_after(classifier, encoder, labelled, tested, seed, arguments)
@@ -60,42 +59,46 @@ def main():
         print(f"{budget:6}  {pretrained:11.3f}  {from_scratch:12.3f}", flush=True)
 
 
-def german_captions(count, split, seed):
-    """Returns so many captions with an article."""
-    _, captions = CaptionGrammar(seed).pairs(2 * count, split)
-    return [caption for caption in captions if articles_in(caption.split())][:count]
+def captions_by_kind(captions):
+    """Returns two {kind: captions}: those whose nouns may be told, and those of the other nouns.
+
+    A caption about both kinds, or with nouns of either half, is in neither.
+    """
+    place = {}
+    for kind in KINDS:
+        for number, noun in enumerate(GROUPS[kind]):
+            place |= dict.fromkeys((noun.singular, noun.plural), (number % 2, kind))
+    halves = {kind: [] for kind in KINDS}, {kind: [] for kind in KINDS}
+    for caption in captions:
+        words = caption.lower().replace(",", "").rstrip(".").split()
+        found = {place[word] for word in words if word in place}
+        if len(found) == 1:
+            half, kind = found.pop()
+            halves[half][kind].append(caption)
+    return halves
 
 
-def articles_in(words):
-    """Returns [(place, the forms of the article there), ...]."""
-    return [
-        (place, forms)
-        for place, word in enumerate(words)
-        for forms in ARTICLES
-        if word.lower() in forms
-    ]
+def shuffled(texts, seed):
+    return [texts[number] for number in np.random.default_rng(seed).permutation(len(texts))]
 
 
-def judged(tokenizer, captions, length, seed):
-    """Returns rows of tokens, every second caption with a wrong article, and 1 for those."""
-    random = np.random.default_rng(seed)
-    wrong = np.arange(len(captions)) % 2
-    texts = [
-        with_wrong_article(caption, random) if is_wrong else caption
-        for caption, is_wrong in zip(captions, wrong, strict=True)
-    ]
-    return rows_of(tokenizer, texts, length), wrong
+def first_of(texts_by_kind, count):
+    """Returns {kind: its first so many texts}."""
+    return {kind: texts[:count] for kind, texts in texts_by_kind.items()}
 
 
-def with_wrong_article(caption, random):
-    """Returns the caption with one article in another form."""
-    words = caption.split()
-    found = articles_in(words)
-    place, forms = found[random.integers(len(found))]
-    others = [form for form in forms if form != words[place].lower()]
-    form = others[random.integers(len(others))]
-    words[place] = form.capitalize() if words[place][0].isupper() else form
-    return " ".join(words)
+def check_budgets(budgets, told):
+    """Ends the program where there are fewer captions of a kind than are to be labelled."""
+    most = 2 * min(map(len, told.values()))
+    if max(budgets) > most:
+        raise SystemExit(f"--labels must be at most {most}, the captions there are; got {budgets}")
+
+
+def examples_of(tokenizer, texts_by_kind, length):
+    """Returns rows of tokens, and the numbers of their kinds."""
+    texts = [text for kind in KINDS for text in texts_by_kind[kind]]
+    labels = [number for number, kind in enumerate(KINDS) for _ in texts_by_kind[kind]]
+    return rows_of(tokenizer, texts, length), np.array(labels)
 
 
 def rows_of(tokenizer, texts, length):
@@ -177,7 +180,7 @@ def pretrain(model, rows, tokenizer, arguments):
 
 
 def build_classifier(tokenizer, arguments):
-    """Returns an encoder under a layer that tells whether a caption is wrong.
+    """Returns an encoder under a layer that tells a caption's kind.
 
     It is trained again and again from other weights, so compiled only once.
     """
@@ -186,7 +189,7 @@ def build_classifier(tokenizer, arguments):
         0.0, steps, warmup_target=arguments.rate, warmup_steps=max(1, steps // 10)
     )
     encoder = build_encoder(tokenizer, arguments, pooling="mean")
-    logits = keras.layers.Dense(2, name="is_wrong")(encoder.output)
+    logits = keras.layers.Dense(len(KINDS), name="kind")(encoder.output)
     classifier = keras.Model(encoder.input, logits)
     classifier.compile(
         keras.optimizers.AdamW(schedule, weight_decay=0.01, global_clipnorm=1.0),
@@ -230,22 +233,25 @@ def jit_compile():
 
 def parse_arguments():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--epochs", type=positive, default=8, help="of pre-training")
+    parser.add_argument("--epochs", type=positive, default=12, help="of pre-training")
     parser.add_argument("--captions", type=positive, default=10000, help="to read in pre-training")
     parser.add_argument("--finetuning-steps", type=positive, default=150, help="of 16 captions")
     parser.add_argument("--rate", type=float, default=5e-4, help="learning rate of fine-tuning")
     parser.add_argument(
-        "--labels", type=positive, nargs="+", default=[16, 64, 256], help="captions judged"
+        "--labels",
+        type=positive,
+        nargs="+",
+        default=[8, 32, 128],
+        help="captions told the kind of, half of each",
     )
     parser.add_argument("--repeats", type=positive, default=2, help="draws of labels to average")
-    parser.add_argument("--tested", type=positive, default=500, help="captions")
     parser.add_argument("--vocabulary-size", type=positive, default=1000)
-    parser.add_argument("--layers", type=positive, default=4)
+    parser.add_argument("--layers", type=positive, default=2)
     parser.add_argument(
         "--width", type=positive, default=128, help="of the model; 4 heads share it"
     )
     parser.add_argument("--length", type=positive, default=32, help="pieces of a caption read")
-    parser.add_argument("--batch-size", type=positive, default=32, help="rows of pre-training")
+    parser.add_argument("--batch-size", type=positive, default=64, help="rows of pre-training")
     parser.add_argument("--seed", type=positive, default=1)
     arguments = parser.parse_args()
     if arguments.width % 4:

@@ -41,7 +41,7 @@ def load(name):
 
 def few_modules(monkeypatch, tmp_path):
     """Lets the examples find a standard library of a few docstrings."""
-    for package in load("pretrain_and_finetune").PACKAGES:
+    for package in ("email", "http", "xml"):
         (tmp_path / package).mkdir()
         for number in range(34):
             text = f"Return the {package} of number {number}, or None if there is none."
@@ -126,22 +126,36 @@ def test_documentation_of_a_module_is_on_one_side_only(monkeypatch, tmp_path):
 
 
 @pytest.mark.any_backend
-def test_pretrain_and_finetune(run, monkeypatch, tmp_path):
-    few_modules(monkeypatch, tmp_path)
+def test_pretrain_and_finetune(run):
     shown = run(
         "pretrain_and_finetune",
-        *("--vocabulary-size", "101", "--length", "11", "--epochs", "1", "--labels", "2", "3"),
-        *("--repeats", "1", "--finetuning-steps", "2", *SMALL_MODEL),
+        *("--captions", "101", "--vocabulary-size", "211", "--length", "11", "--epochs", "1"),
+        *("--labels", "4", "6", "--repeats", "1", "--finetuning-steps", "2", *SMALL_MODEL),
     )
     rows = re.findall(r"^ +(\d)  +(\d\.\d{3})  +(\d\.\d{3})$", shown, re.M)
-    assert [row[0] for row in rows] == ["2", "3"]
+    assert [row[0] for row in rows] == ["4", "6"]
 
 
 @pytest.mark.any_backend
-def test_more_labels_than_there_are(run, monkeypatch, tmp_path):
-    few_modules(monkeypatch, tmp_path)
-    with pytest.raises(SystemExit, match="--labels must be at most 4"):
-        run("pretrain_and_finetune", "--labels", "5")
+def test_the_kinds_that_are_judged_have_nouns_that_no_label_has():
+    told, untold = load("pretrain_and_finetune").captions_by_kind(
+        [
+            "A man sleeps.",  # the first of the people
+            "Two women, in the park, sleep.",  # the second
+            "A dog sleeps.",
+            "A man sees a dog.",
+            "A man sees a woman.",
+            "The park is green.",
+        ]
+    )
+    assert told == {"people": ["A man sleeps."], "animals": ["A dog sleeps."]}
+    assert untold == {"people": ["Two women, in the park, sleep."], "animals": []}
+
+
+@pytest.mark.any_backend
+def test_more_labels_than_there_are(run):
+    with pytest.raises(SystemExit, match="--labels must be at most"):
+        run("pretrain_and_finetune", "--captions", "31", "--labels", "1000")
 
 
 def test_vision_transformer(run, tmp_path):
