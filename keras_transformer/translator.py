@@ -12,7 +12,6 @@ import numpy as np
 from keras_transformer.decoding import BeamSearch, Search
 from keras_transformer.decoding.inputs import check_model
 from keras_transformer.decoding.search import check_positive_integer
-from keras_transformer.layers.learned_position_encoding import LearnedPositionEncoding
 from keras_transformer.new_folder import new_folder
 from keras_transformer.text.keras_hub_tokenizer import KerasHubTokenizer, as_tokenizer
 from keras_transformer.text.marian_tokenizer import MarianTokenizer
@@ -95,7 +94,9 @@ class Translator:
         self.max_source_length = max_source_length
         self.source_widths = source_widths(max_source_length)
         _check_fit(model, self.tokenizer)
-        self._check_positions()
+        if hasattr(model, "check_lengths"):
+            longest_target = self.search.max_length or self.source_widths[-1] + 50
+            model.check_lengths(max_source_length, longest_target)
 
     def translate(self, sentences, batch_size=32):
         """Translates sentences.
@@ -253,21 +254,6 @@ class Translator:
                 # The last batch reaches back to be full, so that one compiled shape serves all.
                 start = min(start, last)
                 yield width, numbers[start : start + batch_size]
-
-    def _check_positions(self):
-        """Raises where a table of learned positions is shorter than what may be read."""
-        tables = [
-            layer.max_length
-            for layer in getattr(self.model, "layers", ())
-            if isinstance(layer, LearnedPositionEncoding)
-        ]
-        longest_target = self.search.max_length or self.source_widths[-1] + 50
-        if tables and min(tables) < max(self.max_source_length, longest_target):
-            raise ValueError(
-                f"`max_source_length` must be at most {min(tables)}, the model's learned "
-                f"positions, and so must the search's `max_length`; got {self.max_source_length} "
-                f"and {self.search.max_length} (None is the source's width + 50). Lower both."
-            )
 
 
 def source_widths(max_source_length):

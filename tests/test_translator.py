@@ -129,8 +129,12 @@ def test_learned_positions_must_reach_as_far_as_the_search():
     # Case 19.
     tokenizer = subword_tokenizer()
     model = random_transformer(tokenizer, position=LearnedPositionEncoding(max_length=24))
-    for search, longest in ((BeamSearch(2), 24), (BeamSearch(2, max_length=24), 25)):
-        with pytest.raises(ValueError, match="`max_source_length` must be at most 24"):
+    for search, longest, name in (
+        (BeamSearch(2), 24, "max_length"),
+        (BeamSearch(2, max_length=25), 24, "max_length"),
+        (BeamSearch(2, max_length=24), 25, "source"),
+    ):
+        with pytest.raises(ValueError, match=f"`{name}` must be at most 24.*learned positions"):
             Translator(model, tokenizer, search, max_source_length=longest)
     translator = Translator(model, tokenizer, BeamSearch(2, max_length=24), max_source_length=24)
     with pytest.warns(UserWarning, match="1 of 1 sentences have more than 24 pieces"):

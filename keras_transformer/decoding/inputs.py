@@ -64,6 +64,21 @@ def prepare_inputs(model, source, prompt):
     return SearchInputs(source, prompt, np.int32(prompt_length), batch_size)
 
 
+def check_lengths(model, inputs, max_length):
+    """Raises where the model says that it cannot read as far as the search may go.
+
+    Args:
+        model: see `Search`. inputs: `SearchInputs`. max_length: int, or None for the paper's.
+    """
+    if not hasattr(model, "check_lengths"):
+        return
+    source_length = None
+    if has_width(inputs.source):
+        source_length = int(np.sum(inputs.source != model.pad_id, axis=1).max())
+    limit = resolve_max_length(inputs.source, max_length)
+    model.check_lengths(source_length, int(inputs.prompt_length) - 1 + limit)
+
+
 def has_width(source):
     """Returns whether the source is one (B, S) array of token ids, so that it has a length."""
     return hasattr(source, "shape") and len(source.shape) == 2 and _is_integer(source)

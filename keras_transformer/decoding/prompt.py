@@ -22,7 +22,12 @@ def read_prompt(model, source, prompt, prompt_length, max_length):
         The last token (B,) and the model's `DecodingState` with B rows.
     """
     width = prompt.shape[1]
-    state = model.start(source, width + max_length - 1)
+    length = width + max_length - 1
+    longest = getattr(model, "max_target_length", None)
+    if prompt_length is not None and longest is not None:
+        # `Search` has checked the prompt's own length; what fills up its width is never read.
+        length = min(length, longest)
+    state = model.start(source, length)
     state = state._replace(index=ops.cast(state.index, "int32"))
     if width == 1:
         return prompt[:, 0], state

@@ -5,7 +5,12 @@ import numpy as np
 from keras import ops
 
 from keras_transformer.decoding.compilation import compiled
-from keras_transformer.decoding.inputs import check_model, prepare_inputs, resolve_max_length
+from keras_transformer.decoding.inputs import (
+    check_lengths,
+    check_model,
+    prepare_inputs,
+    resolve_max_length,
+)
 from keras_transformer.decoding.result import SearchResult
 
 
@@ -20,6 +25,9 @@ class Search:
     - `step(tokens, state) -> (logits, state)`: reads the next T tokens of each row, int32 (R, T),
       and returns the logits (R, V) of the token after them. R is B, or B * K with the K hypotheses
       of a sentence side by side.
+
+    A model that has positions for so many tokens only says so by two more: `max_target_length`, int
+    or None, and `check_lengths(source_length, target_length)`, which raises.
 
     Weights are found in `model.variables`; a trained model that is searched again is seen as it is
     now.
@@ -56,13 +64,15 @@ class Search:
             `SearchResult` of numpy arrays. An empty batch gives an empty result.
 
         Raises:
-            ValueError: where the model lacks a part, or the ids are not rectangular, integer, in
-                the vocabulary and one row a sentence.
+            ValueError: where the model lacks a part or has no positions for as many tokens as the
+                search may read, or the ids are not rectangular, integer, in the vocabulary and one
+                row a sentence.
         """
         check_model(model)
         inputs = prepare_inputs(model, source, prompt)
         if inputs.batch_size == 0:
             return self._empty_result(inputs.source)
+        check_lengths(model, inputs, self.max_length)
         search = compiled(model, self.function, **self.choices())
         result = search(inputs.source, inputs.prompt, inputs.prompt_length, self.numbers())
         return SearchResult(*(ops.convert_to_numpy(part)[: inputs.batch_size] for part in result))

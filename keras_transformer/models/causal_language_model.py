@@ -169,6 +169,29 @@ class CausalLanguageModel(SequenceModel):
         hidden = self._parts.decoder(hidden, positions, mask=mask)
         return self._parts.embedding(hidden, reverse=True)
 
+    @property
+    def max_target_length(self):
+        """The most target tokens that the model has positions for; None for any number."""
+        return self._parts.token_input.max_length
+
+    def check_lengths(self, source_length=None, target_length=None):
+        """Raises where the model has no positions for what is to be read.
+
+        Args:
+            source_length: int, the most real tokens of a source; this model reads none, or None.
+            target_length: int, the most tokens of a target, prompt and generated ones but the last,
+                or None.
+
+        Raises:
+            ValueError: if a length is above that of a table of learned positions.
+        """
+        self._parts.token_input.check_length(
+            "max_length",
+            target_length,
+            "Lower the search's `max_length` (None is the source's width + 50) or shorten the "
+            "prompt, which counts too.",
+        )
+
     def start(self, source, max_length):
         """Begins to decode: see `decoding.DecodingState`.
 
@@ -176,7 +199,11 @@ class CausalLanguageModel(SequenceModel):
             source: nested tensors (B, ...); there is nothing to read in them but B, the number of
                 rows: what the model continues is the search's `prompt`.
             max_length: int, the most tokens, the prompt counted.
+
+        Raises:
+            ValueError: if `max_length` is above that of the learned positions.
         """
+        self.check_lengths(target_length=max_length)
         rows = ops.shape(keras.tree.flatten(source)[0])[0]
         cache = {
             "blocks": self._parts.decoder.empty_caches(rows, max_length),

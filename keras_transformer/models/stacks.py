@@ -7,10 +7,12 @@ functional model; called on tensors they compute, which is how decoding uses the
 import inspect
 
 import keras
+import numpy as np
 from keras import ops
 
 from keras_transformer.layers.dropout import Dropout
 from keras_transformer.layers.dropout_seed import dropout_seed
+from keras_transformer.layers.learned_position_encoding import LearnedPositionEncoding
 from keras_transformer.layers.position_scheme import PositionScheme
 from keras_transformer.layers.sinusoidal_position_encoding import SinusoidalPositionEncoding
 from keras_transformer.layers.transformer_block import TransformerBlock, make_normalization
@@ -129,6 +131,21 @@ class EmbeddedInput:
         if self.norm is not None:
             vectors = self.norm(vectors)
         return self.dropout(vectors, training=training)
+
+    @property
+    def max_length(self):
+        """How many positions the table of learned positions has; None without one."""
+        learned = isinstance(self.encoding, LearnedPositionEncoding)
+        return self.encoding.max_length if learned else None
+
+    def check_length(self, name, length, remedy):
+        """Raises ValueError where the table is shorter than a length that is known."""
+        known = self.max_length is not None and isinstance(length, int | np.integer)
+        if known and length > self.max_length:
+            raise ValueError(
+                f"`{name}` must be at most {self.max_length}, the `max_length` of the model's "
+                f"learned positions; got {length} tokens. {remedy}"
+            )
 
 
 class Stack:

@@ -256,12 +256,44 @@ class Transformer(SequenceModel):
             [weights for _, weights in of_decoder],
         )
 
+    @property
+    def max_target_length(self):
+        """The most target tokens that the model has positions for; None for any number."""
+        return self._parts.target_input.max_length
+
+    def check_lengths(self, source_length=None, target_length=None):
+        """Raises where the model has no positions for what is to be read.
+
+        Args:
+            source_length: int, the most real tokens of a source, or None.
+            target_length: int, the most tokens of a target, prompt and generated ones but the last,
+                or None.
+
+        Raises:
+            ValueError: if a length is above that of a table of learned positions.
+        """
+        self._parts.source_input.check_length(
+            "source",
+            source_length,
+            "Shorten it; a `Translator` cuts sentences at its `max_source_length`.",
+        )
+        self._parts.target_input.check_length(
+            "max_length",
+            target_length,
+            "Lower the search's `max_length` (None is the source's width + 50) or shorten the "
+            "prompt, which counts too.",
+        )
+
     def start(self, source, max_length):
         """Begins to decode: see `decoding.DecodingState`.
 
         Args:
             source: int32 (B, S). max_length: int, the most target tokens, `start_id` counted.
+
+        Raises:
+            ValueError: if `max_length` is above that of the learned positions.
         """
+        self.check_lengths(target_length=max_length)
         source = ops.convert_to_tensor(source, dtype="int32")
         encoded, mask = self.encode(source)
         decoder = self._parts.decoder

@@ -8,9 +8,14 @@ import pytest
 from keras import ops
 from scripted_models import ScriptedModel, in_graph, log_softmax
 
-from keras_transformer.decoding import BeamSearch
-from keras_transformer.layers import AlibiBias, RelativePositionBias, RotaryPosition
-from keras_transformer.models import Transformer
+from keras_transformer.decoding import BeamSearch, GreedySearch
+from keras_transformer.layers import (
+    AlibiBias,
+    LearnedPositionEncoding,
+    RelativePositionBias,
+    RotaryPosition,
+)
+from keras_transformer.models import CausalLanguageModel, Transformer
 
 SCHEMES = {
     "sinusoidal": lambda: "sinusoidal",
@@ -162,3 +167,29 @@ def test_unknown_batch_and_length():
         if source.shape[1] == 8:
             called = search(model, source)
             np.testing.assert_array_equal(result.tokens, called.tokens)
+
+
+@pytest.mark.parametrize("prompt_length, max_length", [(1, 11), (3, 9), (9, 3)])
+def test_case_19_a_search_never_reads_past_a_table_of_positions(prompt_length, max_length):
+    learned = LearnedPositionEncoding(max_length=11)
+    options = {"num_layers": 1, "model_dim": 6, "num_heads": 2, "intermediate_dim": 7}
+    model = CausalLanguageModel(29, position=learned, **options)
+    prompt = np.full((1, prompt_length), 5, "int32")
+    found = GreedySearch(max_length)(model, prompt, prompt=prompt)
+    assert np.isfinite(found.scores).all() and found.lengths[0, 0] > 0
+    with pytest.raises(ValueError, match="`max_length` must be at most 11.*got 12 tokens"):
+        GreedySearch(max_length + 1)(model, prompt, prompt=prompt)
+    with pytest.raises(ValueError, match="`max_length` must be at most 11"):
+        GreedySearch(max_length + 1).decode(model, prompt, prompt=ops.convert_to_tensor(prompt))
+
+
+def test_case_19_sources_and_targets_past_a_table_of_positions():
+    options = {"num_layers": 1, "model_dim": 6, "num_heads": 2, "intermediate_dim": 7}
+    model = Transformer(29, position=LearnedPositionEncoding(max_length=11), **options)
+    assert BeamSearch(2, max_length=11)(model, sources([11, 3])).tokens.shape == (2, 2, 11)
+    with pytest.raises(ValueError, match="`source` must be at most 11.*got 12 tokens"):
+        BeamSearch(2, max_length=11)(model, sources([12, 3]))
+    with pytest.raises(ValueError, match="`max_length` must be at most 11.*got 58 tokens"):
+        BeamSearch(2)(model, sources([3]))
+    with pytest.raises(ValueError, match="`max_length` must be at most 11"):
+        model.start(sources([3]), 12)
