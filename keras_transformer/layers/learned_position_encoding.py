@@ -3,7 +3,7 @@
 import keras
 from keras import ops
 
-from keras_transformer.ops.backend import check_ids, concrete
+from keras_transformer.ops.backend import check_ids, concrete, rows_inside
 from keras_transformer.ops.positions import counted_positions
 
 
@@ -15,7 +15,8 @@ class LearnedPositionEncoding(keras.layers.Layer):
 
     A position past the table is an error: when the length is known, while the call is traced; for
     positions that are tensors, when their values are seen, eagerly and in a TensorFlow graph.
-    Compiled JAX (and XLA) cannot raise: on JAX such a row becomes NaN, so that nothing hides it.
+    What XLA compiles (JAX, TensorFlow's `jit_compile=True`) cannot raise: there such a row becomes
+    NaN, so that nothing hides it.
 
     Args:
         max_length: int, positions 0 .. max_length - 1 have a vector.
@@ -78,7 +79,7 @@ class LearnedPositionEncoding(keras.layers.Layer):
         real = positions >= 0
         rows = check_ids(ops.maximum(positions, 0), self.max_length, self._message())
         table = ops.convert_to_tensor(self.table)[self.skipped_rows :]
-        encoding = ops.take(table, rows, axis=0)  # (B|1, T, D)
+        encoding = rows_inside(ops.take(table, rows, axis=0), rows, self.max_length)  # (B|1, T, D)
         encoding = ops.where(real[:, :, None], encoding, ops.zeros_like(encoding))
         return ops.add(inputs, encoding)
 
@@ -94,7 +95,8 @@ class LearnedPositionEncoding(keras.layers.Layer):
         )
 
     def compute_output_spec(self, inputs, start_index=0, positions=None):
-        self._check_end(inputs.shape[1], start_index)
+        if positions is None:
+            self._check_end(inputs.shape[1], start_index)
         return keras.KerasTensor(inputs.shape, dtype=self.compute_dtype)
 
     def get_config(self):

@@ -6,7 +6,7 @@ import keras
 from keras import ops
 
 from keras_transformer.arguments import check_positive
-from keras_transformer.ops.backend import check_ids, set_keras_mask
+from keras_transformer.ops.backend import check_ids, rows_inside, set_keras_mask
 
 
 @keras.saving.register_keras_serializable(package="keras_transformer")
@@ -38,8 +38,9 @@ class TokenEmbedding(keras.layers.ReversibleEmbedding):
         (B, T, D), or with `reverse=True` logits (B, T, V).
 
     Raises:
-        ValueError: if an id is outside [0, vocabulary_size) (where values can be seen: see
-            `ops.backend.check_ids`).
+        ValueError: if an id is outside [0, vocabulary_size), in an eager call. A TensorFlow graph
+            raises its own error; compiled by XLA (JAX, `jit_compile=True`), which cannot raise, the
+            vector becomes NaN.
 
     >>> embedding = TokenEmbedding(vocabulary_size=11, model_dim=8)
     >>> vectors = embedding(keras.ops.array([[3, 5, 0]]))   # (1, 3, 8)
@@ -107,7 +108,7 @@ class TokenEmbedding(keras.layers.ReversibleEmbedding):
             f"Ids of layer {self.name!r} must be in [0, {self.vocabulary_size}), the size of its "
             "vocabulary: use the tokenizer that the model was built for",
         )
-        vectors = call(ids)  # (B, T, D)
+        vectors = rows_inside(call(ids), ids, self.vocabulary_size)  # (B, T, D)
         if self.scale:
             vectors = ops.multiply(vectors, ops.cast(math.sqrt(self.model_dim), vectors.dtype))
         if self.pad_id is not None:

@@ -27,6 +27,7 @@ __all__ = [
     "put_block",
     "pull_back",
     "replica_count",
+    "rows_inside",
     "scaled_where",
     "scan",
     "set_keras_mask",
@@ -61,8 +62,8 @@ def concrete(tensor):
 def check_ids(ids, limit, message):
     """Raises ValueError(message) where an id is outside [0, limit), as far as the backend can look.
 
-    Eager calls check the values. A TensorFlow graph carries an assertion. A JAX trace cannot look,
-    nor can XLA: there Keras's `take` fills the row with NaN on JAX, which no later step can hide.
+    Eager calls check the values. A TensorFlow graph carries an assertion. XLA, and so JAX's traces
+    and TensorFlow's `jit_compile=True`, can raise nothing: see `rows_inside`.
     """
     values = concrete(ids)
     if values is not None:
@@ -78,6 +79,20 @@ def check_ids(ids, limit, message):
     if keras.config.backend() == "jax" and not isinstance(ids, keras.KerasTensor):
         return ops.where(ids < 0, limit, ids)  # negative ones would count from the end
     return ids
+
+
+def rows_inside(rows, ids, limit):
+    """Returns the rows (..., D) that were looked up by ids (...), NaN where XLA had none.
+
+    Keras's `take` fills such a row with NaN on JAX, which no later step can hide. On TensorFlow XLA
+    drops the assertion of `check_ids` and reads the last row instead; here it becomes NaN too.
+    """
+    if keras.config.backend() != "tensorflow" or concrete(ids) is not None:
+        return rows
+    if isinstance(ids, keras.KerasTensor):
+        return rows
+    inside = ops.logical_and(ids >= 0, ids < limit)
+    return ops.where(inside[..., None], rows, ops.cast(float("nan"), rows.dtype))
 
 
 def as_matrix(tensor, rows):

@@ -56,6 +56,17 @@ def test_case_19_in_a_graph(layer):
         unknown(tf.zeros((1, 17, 3)))
 
 
+@pytest.mark.skipif(keras.config.backend() != "tensorflow", reason="of XLA on TensorFlow")
+def test_case_19_compiled_by_xla_is_nan_and_nothing_else(layer):
+    import tensorflow as tf
+
+    compiled = tf.function(
+        lambda positions: layer(ops.zeros((1, 3, 3)), positions=positions), jit_compile=True
+    )
+    outputs = compiled(tf.constant([3, 16, -1])).numpy()
+    assert np.isfinite(outputs[0, [0, 2]]).all() and np.isnan(outputs[0, 1]).all()
+
+
 @pytest.mark.skipif(keras.config.backend() != "jax", reason="of JAX's traces")
 def test_case_19_compiled_by_jax_is_nan_and_nothing_else(layer):
     import jax
@@ -66,6 +77,12 @@ def test_case_19_compiled_by_jax_is_nan_and_nothing_else(layer):
     assert np.isfinite(outputs[0, 0]).all() and np.isnan(outputs[0, 1]).all()
     with pytest.raises(ValueError, match="got 0 to 16"):
         jax.jit(layer)(np.zeros((1, 17, 3), "float32"))
+
+
+@pytest.mark.any_backend
+def test_given_positions_take_the_place_of_the_length(layer):
+    outputs = layer(keras.Input((20, 3)), positions=keras.Input((20,), dtype="int32"))
+    assert outputs.shape == (None, 20, 3)
 
 
 def test_saves_and_loads(layer, tmp_path):

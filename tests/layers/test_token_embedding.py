@@ -69,6 +69,17 @@ def test_case_19_ids_outside_the_vocabulary():
             embedding()(np.array([[0, wrong]]))
 
 
+@pytest.mark.skipif(keras.config.backend() != "tensorflow", reason="of XLA on TensorFlow")
+def test_case_19_compiled_by_xla_is_nan_and_nothing_else():
+    import tensorflow as tf
+
+    layer = TokenEmbedding(3, 2)
+    layer.build()
+    compiled = tf.function(layer, jit_compile=True)
+    found = values(compiled(tf.constant([[1, 3, -1]])))
+    assert np.isfinite(found[0, 0]).all() and np.isnan(found[0, 1:]).all()
+
+
 @pytest.mark.skipif(keras.config.backend() != "jax", reason="of JAX's traces")
 def test_case_19_compiled_by_jax_is_nan_and_nothing_else():
     import jax
