@@ -24,6 +24,7 @@ class AlibiBias(PositionScheme):
     """
 
     has_bias = True
+    built_from_axes = (2,)
 
     def build(self, heads_shape):
         self._slopes = np.array(alibi_slopes(heads_shape[2]), "float32")[None, :, None, None]

@@ -7,6 +7,19 @@ from keras import ops
 from keras_transformer.ops import backend
 
 
+def check_room(places, index, count):
+    """Raises ValueError where `count` tokens from `index` on do not fit into so many places.
+
+    A compiled step does not know its index; the searches make caches as long as they read.
+    """
+    start = backend.concrete(index)
+    if start is not None and int(start) + count > places:
+        raise ValueError(
+            f"`length` of the cache must hold every token; got {places} places for {count} tokens "
+            f"from {int(start)} on. Make the cache longer with `empty_cache(rows, length)`."
+        )
+
+
 class KeyValueCache(NamedTuple):
     """What attention remembers of B sentences with K hypotheses each, R = B K rows of tokens.
 
@@ -66,7 +79,11 @@ class KeyValueCache(NamedTuple):
             key: (R, T, M, H). value: (R, T, M, W). positions: int32 (R, T), -1 on padding; the same
                 for all hypotheses of a sentence.
             index: int or int32 scalar tensor.
+
+        Raises:
+            ValueError: if the tokens do not fit, in an eager call.
         """
+        check_room(self.key.shape[3], index, key.shape[1])
         count, length = self.num_hypotheses, key.shape[1]
         positions = ops.reshape(ops.cast(positions, "int32"), (-1, count, length))  # (B, K, T)
         own = ops.broadcast_to(

@@ -4,7 +4,7 @@ import keras
 from keras import ops
 
 from keras_transformer.ops.backend import check_ids, concrete, rows_inside
-from keras_transformer.ops.positions import counted_positions
+from keras_transformer.ops.positions import check_encoded_positions, encoded_positions
 
 
 @keras.saving.register_keras_serializable(package="keras_transformer")
@@ -34,7 +34,8 @@ class LearnedPositionEncoding(keras.layers.Layer):
         inputs + encoding, (B, T, D).
 
     Raises:
-        ValueError: if a position is at or past `max_length`.
+        ValueError: if a position is at or past `max_length`, or `start_index` is negative or given
+            together with `positions`.
 
     >>> LearnedPositionEncoding(max_length=16)(keras.ops.zeros((2, 16, 8))).shape
     (2, 16, 8)
@@ -70,12 +71,8 @@ class LearnedPositionEncoding(keras.layers.Layer):
         self.built = True
 
     def call(self, inputs, start_index=0, positions=None):
-        if positions is None:
-            self._check_end(inputs.shape[1], start_index)
-            positions = counted_positions(ops.shape(inputs)[1], start_index)
-        else:
-            positions = ops.cast(positions, "int32")
-            positions = positions[None] if len(positions.shape) == 1 else positions
+        self._check_positions(inputs.shape[1], start_index, positions)
+        positions = encoded_positions(ops.shape(inputs)[1], start_index, positions)
         real = positions >= 0
         rows = check_ids(ops.maximum(positions, 0), self.max_length, self._message())
         table = ops.convert_to_tensor(self.table)[self.skipped_rows :]
@@ -83,7 +80,10 @@ class LearnedPositionEncoding(keras.layers.Layer):
         encoding = ops.where(real[:, :, None], encoding, ops.zeros_like(encoding))
         return ops.add(inputs, encoding)
 
-    def _check_end(self, length, start_index):
+    def _check_positions(self, length, start_index, positions):
+        check_encoded_positions(start_index, positions)
+        if positions is not None:
+            return
         start = concrete(start_index)
         if length is not None and start is not None and int(start) + length > self.max_length:
             raise ValueError(f"{self._message()}; got {int(start)} to {int(start) + length - 1}.")
@@ -95,8 +95,7 @@ class LearnedPositionEncoding(keras.layers.Layer):
         )
 
     def compute_output_spec(self, inputs, start_index=0, positions=None):
-        if positions is None:
-            self._check_end(inputs.shape[1], start_index)
+        self._check_positions(inputs.shape[1], start_index, positions)
         return keras.KerasTensor(inputs.shape, dtype=self.compute_dtype)
 
     def get_config(self):

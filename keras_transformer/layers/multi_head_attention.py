@@ -164,8 +164,8 @@ class MultiHeadAttention(QuantizationRecord, keras.layers.Layer):
             self.query_norm = self._head_norm("query_norm", heads_shape)
             self.key_norm = self._head_norm("key_norm", (*query_shape[:-1], groups, self.key_dim))
         for part in (self.position, self.mechanism):
-            if part is not None and not part.built:
-                part.build(heads_shape)
+            if part is not None:
+                part.build_for(heads_shape)
         self.built = True
 
     def _heads_dense(self, name, heads, width):
@@ -313,6 +313,9 @@ class MultiHeadAttention(QuantizationRecord, keras.layers.Layer):
 
         Returns:
             (outputs (R, T, D), cache with the new tokens).
+
+        Raises:
+            ValueError: if the tokens do not fit into the cache, in an eager call.
         """
         request = self._request(causal=True, query_positions=positions)
         placed = request._replace(key_positions=positions)

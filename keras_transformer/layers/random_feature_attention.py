@@ -41,6 +41,8 @@ class RandomFeatureAttention(AttentionMechanism):
     Reference: Choromanski et al. 2021 (Performer), section 2 and 3.
     """
 
+    built_from_axes = (2, 3)
+
     def __init__(self, num_features=256, seed=None, **kwargs):
         super().__init__(**kwargs)
         if not isinstance(num_features, int) or num_features < 1:

@@ -34,6 +34,7 @@ class RelativePositionBias(PositionScheme):
     """
 
     has_bias = True
+    built_from_axes = (2,)
 
     def __init__(
         self,

@@ -49,6 +49,8 @@ class RotaryPosition(PositionScheme):
     llama3: Grattafiori et al. 2024, section 3.4.2.
     """
 
+    built_from_axes = (3,)
+
     def __init__(
         self,
         base=10000.0,

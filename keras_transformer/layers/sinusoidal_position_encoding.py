@@ -3,7 +3,11 @@
 import keras
 from keras import ops
 
-from keras_transformer.ops.positions import counted_positions, sinusoids
+from keras_transformer.ops.positions import (
+    check_encoded_positions,
+    encoded_positions,
+    sinusoids,
+)
 
 
 @keras.saving.register_keras_serializable(package="keras_transformer")
@@ -30,6 +34,10 @@ class SinusoidalPositionEncoding(keras.layers.Layer):
     Returns:
         inputs + encoding, (B, T, D).
 
+    Raises:
+        ValueError: if an argument is outside its rule, or `start_index` is negative or given
+            together with `positions`.
+
     >>> SinusoidalPositionEncoding()(keras.ops.zeros((1, 2, 3)))[0, 0]  # sin 0, cos 0, sin 0
     [0., 1., 0.]
 
@@ -55,17 +63,15 @@ class SinusoidalPositionEncoding(keras.layers.Layer):
         self.built = True
 
     def call(self, inputs, start_index=0, positions=None):
-        if positions is None:
-            positions = counted_positions(ops.shape(inputs)[1], start_index)
-        else:
-            positions = ops.cast(positions, "int32")
-            positions = positions[None] if len(positions.shape) == 1 else positions
+        check_encoded_positions(start_index, positions)
+        positions = encoded_positions(ops.shape(inputs)[1], start_index, positions)
         interleaved = self.layout == "interleaved"
         encoding = sinusoids(positions, inputs.shape[-1], self.max_wavelength, interleaved)
         encoding = ops.where(positions[:, :, None] >= 0, encoding, ops.zeros_like(encoding))
         return ops.add(inputs, ops.cast(encoding, inputs.dtype))
 
     def compute_output_spec(self, inputs, start_index=0, positions=None):
+        check_encoded_positions(start_index, positions)
         return keras.KerasTensor(inputs.shape, dtype=self.compute_dtype)
 
     def get_config(self):

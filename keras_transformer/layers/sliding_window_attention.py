@@ -5,6 +5,7 @@ from keras import ops
 
 from keras_transformer.layers.attention_mechanism import Attended, AttentionMechanism
 from keras_transformer.layers.blockwise_attention import few_scores
+from keras_transformer.layers.key_value_cache import check_room
 from keras_transformer.layers.rolling_key_value_cache import RollingKeyValueCache
 from keras_transformer.ops.attention import dense_attention
 from keras_transformer.ops.attention_request import is_global
@@ -24,7 +25,7 @@ class SlidingWindowAttention(AttentionMechanism):
     Args:
         window: int, w.
         global_tokens: int, g: the tokens at positions 0 .. g - 1 see all and are seen by all
-            (Longformer). Others can be named in a call by `global_mask`, bool (B, T).
+            (Longformer). Others can be named besides in a call by `global_mask`, bool (B, T).
         global_projections: whether what global tokens see passes through queries, keys and values
             of their own; not with cached decoding.
         block_size: int, the longest block of queries or keys; half the window, within 64 to 512, by
@@ -88,8 +89,13 @@ class SlidingWindowAttention(AttentionMechanism):
             return dense_attention(query, key, value, request)[0]
         return blockwise_attention(query, key, value, request, block_size, rows_wanted)
 
+    @property
+    def _places(self):
+        """How many earlier tokens a query can reach, however long the text."""
+        return self.window - 1 + self.global_tokens
+
     def empty_cache(self, rows, length, num_heads, key_dim, value_dim, dtype):
-        places = max(1, min(length, self.window - 1 + self.global_tokens))
+        places = max(1, min(length, self._places))
         return RollingKeyValueCache.empty(rows, places, num_heads, key_dim, value_dim, dtype)
 
     def step(self, query, key, value, cache, index, request):
@@ -98,6 +104,9 @@ class SlidingWindowAttention(AttentionMechanism):
                 "`global_projections` must be False for cached decoding: the cache holds one set "
                 "of keys and values. Share the projections, or decode without a cache."
             )
+        if cache.key.shape[1] < self._places:
+            # Made for a text shorter than the window: nothing that it still reaches may be lost.
+            check_room(cache.key.shape[1], index, key.shape[1])
         memory, cache = cache.extend(key, value, request.query_positions, self.global_tokens)
         request = request._replace(key_positions=memory.positions)
         return self.attend(query, memory.key, memory.value, request), cache

@@ -24,7 +24,8 @@ class AttentionRequest(NamedTuple):
         window: int w, or None: a query sees keys less than w positions away (before it and, unless
             causal, after it), and global tokens; a global token sees everything.
         global_tokens: int g: the tokens at positions 0 .. g - 1 are global; read with a `window`.
-        global_mask: bool (B|1, T), True where a token of a self-attention is global, or None.
+        global_mask: bool (B|1, T), True where a token of a self-attention is global besides, or
+            None.
         global_heads: query, key and value heads for what global tokens see, or None for the same.
         bias: float (B|1, N|1, T, S) added to the scaled scores, or None.
         position_bias: function of (query_positions (A, t), key_positions (A, s), *parameters) that
@@ -131,14 +132,16 @@ def _near_block(request, row_start, rows, column_start, columns):
 
 def is_global(request, positions, start, length):
     """Returns bool (A, length): which tokens of a block are global, or None if none can be."""
+    named = None
     if request.global_mask is not None:
-        return slice_axis(request.global_mask, 1, start, length)
+        named = slice_axis(request.global_mask, 1, start, length)
     if not request.global_tokens:
-        return None
+        return named
     positions = block_positions(positions, start, length)
-    return ops.logical_and(
+    first = ops.logical_and(
         ops.greater_equal(positions, 0), ops.less(positions, request.global_tokens)
     )
+    return first if named is None else ops.logical_or(first, named)
 
 
 def bias_block(request, row_start, rows, column_start, columns):

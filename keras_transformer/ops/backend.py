@@ -39,7 +39,7 @@ __all__ = [
 
 def concrete(tensor):
     """Returns the values as a numpy array, or None where they are not known yet (in a trace)."""
-    if isinstance(tensor, np.ndarray | int | list | tuple):
+    if isinstance(tensor, np.ndarray | np.generic | int | float | list | tuple):
         return np.asarray(tensor)
     if isinstance(tensor, keras.KerasTensor):
         return None

@@ -4,6 +4,8 @@ import math
 
 from keras import ops
 
+from keras_transformer.ops.backend import concrete
+
 
 def positions_from_mask(mask):
     """Returns int32 (B, T): each token's place among the real ones, -1 on padding.
@@ -17,6 +19,34 @@ def positions_from_mask(mask):
 def counted_positions(length, start_index=0):
     """Returns int32 (1, length): start_index, start_index + 1, ...; start_index may be traced."""
     return ops.expand_dims(ops.add(ops.arange(length, dtype="int32"), start_index), 0)
+
+
+def encoded_positions(length, start_index, positions):
+    """Returns int32 (A, T): the positions given, else those counted from `start_index`.
+
+    Args:
+        length: T, int or int32 scalar. start_index: int or int32 scalar.
+        positions: int (T,) or (B, T), or None.
+    """
+    if positions is None:
+        return counted_positions(length, start_index)
+    positions = ops.cast(positions, "int32")
+    return positions[None] if len(positions.shape) == 1 else positions
+
+
+def check_encoded_positions(start_index, positions):
+    """Raises ValueError where the arguments of `encoded_positions` contradict its rules."""
+    start = concrete(start_index)
+    if positions is not None and (start is None or start != 0):
+        raise ValueError(
+            f"`start_index` must be left out where `positions` are given; got {start_index!r}. "
+            "Positions are absolute: add it to them."
+        )
+    if start is not None and start < 0:
+        raise ValueError(
+            f"`start_index` must be 0 or more; got {start_index!r}. Padding on the left is told by "
+            "`positions` of -1."
+        )
 
 
 def sinusoids(positions, width, max_wavelength=10000.0, interleaved=True):

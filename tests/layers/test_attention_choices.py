@@ -8,6 +8,7 @@ from keras import ops
 from keras_transformer.decoding import DecodingState, repeat_rows, select_rows
 from keras_transformer.layers.alibi_bias import AlibiBias
 from keras_transformer.layers.blockwise_attention import BlockwiseAttention
+from keras_transformer.layers.learned_position_encoding import LearnedPositionEncoding
 from keras_transformer.layers.multi_head_attention import MultiHeadAttention
 from keras_transformer.layers.random_feature_attention import RandomFeatureAttention
 from keras_transformer.layers.relative_position_bias import RelativePositionBias
@@ -123,6 +124,50 @@ def test_left_padding_is_inert(scheme, mechanism):
     )
     right = layer(row, row, use_causal_mask=True)
     np.testing.assert_allclose(numbers(outputs)[:, 3:], numbers(right), atol=1e-5)
+
+
+@pytest.mark.any_backend
+@pytest.mark.parametrize(
+    "part, first, second",
+    [
+        (RotaryPosition(), (2, 4), (2, 8)),
+        (AlibiBias(), (1, 4), (4, 4)),
+        (RelativePositionBias(), (2, 4), (3, 4)),
+        (RandomFeatureAttention(8), (2, 4), (2, 8)),
+        (RandomFeatureAttention(8), (2, 4), (4, 4)),
+    ],
+)
+def test_an_object_serves_layers_with_equal_heads(part, first, second):
+    role = "mechanism" if isinstance(part, RandomFeatureAttention) else "position"
+    for heads in (first, first):
+        MultiHeadAttention(*heads, **{role: part}).build((B, T, D), (B, T, D))
+    with pytest.raises(ValueError, match="must serve layers with equal heads; .* of its own"):
+        MultiHeadAttention(*second, **{role: part}).build((B, T, D), (B, T, D))
+
+
+@pytest.mark.any_backend
+def test_a_part_without_state_serves_any_heads():
+    rotary, window = RotaryPosition(), SlidingWindowAttention(3)
+    for num_heads in (2, 3):
+        layer = MultiHeadAttention(num_heads, 4, position=rotary, mechanism=window)
+        layer.build((B, T, D), (B, T, D))
+
+
+@pytest.mark.parametrize("index", [5, np.int32(5)])
+def test_a_cache_that_is_full_takes_no_more(index):
+    layer = layer_of("none", "dense")
+    positions = ops.arange(3, dtype="int32")[None]
+    with pytest.raises(ValueError, match="`length` of the cache.*7 places for 3 tokens from 5"):
+        layer.step(ops.zeros((1, 3, D)), layer.empty_cache(1, T), index, positions)
+
+
+@pytest.mark.parametrize("encoding", [SinusoidalPositionEncoding(), LearnedPositionEncoding(T)])
+def test_start_index_and_positions_exclude_one_another(encoding):
+    for inputs in (ops.zeros((1, 3, D)), keras.Input((3, D))):
+        with pytest.raises(ValueError, match="`start_index` must be left out"):
+            encoding(inputs, start_index=1, positions=np.arange(3))
+        with pytest.raises(ValueError, match="`start_index` must be 0 or more; got -1"):
+            encoding(inputs, start_index=-1)
 
 
 def test_case_15_start_index_past_256_in_bfloat16():

@@ -108,6 +108,30 @@ def test_padding_within_a_prompt_pushes_nothing_out():
         np.testing.assert_allclose(numbers(outputs)[:, 0], right[:, place], atol=1e-5)
 
 
+def test_named_global_tokens_come_to_the_first_ones():
+    layer, dense = pair(SlidingWindowAttention(2, global_tokens=1, block_size=4))
+    inputs = keras.random.normal((1, T, D), seed=1)
+    is_global = np.arange(T) == 9
+    outputs = numbers(layer(inputs, inputs, global_mask=is_global[None]))
+    mask = window_mask(2, False, is_global | (np.arange(T) == 0))
+    np.testing.assert_allclose(
+        outputs, numbers(dense(inputs, inputs, attention_mask=mask)), atol=1e-5
+    )
+
+
+def test_a_cache_shorter_than_the_window_is_full_some_day():
+    layer = MultiHeadAttention(2, 4, mechanism=SlidingWindowAttention(8))
+    layer.build((1, T, D), (1, T, D))
+    inputs = keras.random.normal((1, 5, D), seed=1)
+    positions = ops.arange(5, dtype="int32")[None]
+    cache = layer.empty_cache(1, 4)
+    with pytest.raises(ValueError, match="`length` of the cache.*4 places for 5 tokens from 0"):
+        layer.step(inputs, cache, 0, positions)
+    _, cache = layer.step(inputs[:, :4], cache, 0, positions[:, :4])
+    with pytest.raises(ValueError, match="`length` of the cache.*4 places for 1 tokens from 4"):
+        layer.step(inputs[:, 4:], cache, ops.convert_to_tensor(4), positions[:, 4:])
+
+
 def test_what_it_cannot_do_names_who_can():
     inputs = keras.random.normal((1, T, D), seed=1)
     layer = MultiHeadAttention(2, 4, mechanism=SlidingWindowAttention(3))
