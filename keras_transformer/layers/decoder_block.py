@@ -1,6 +1,7 @@
 """One layer of the decoder (section 3.1)."""
 
 import keras
+from keras import ops
 
 from keras_transformer.layers.transformer_block import TransformerBlock
 from keras_transformer.ops.backend import get_keras_mask
@@ -19,10 +20,11 @@ class DecoderBlock(TransformerBlock):
     Args:
         num_heads, intermediate_dim, dropout, activation, gated, normalize_first, normalization,
             epsilon, use_bias, feed_forward_bias, attention_dropout, feed_forward_dropout, key_dim,
-            value_dim, num_key_value_heads, attention_scale, seed: as in `EncoderBlock`.
+            value_dim, num_key_value_heads, attention_scale, logit_soft_cap, query_key_norm,
+            seed: as in `EncoderBlock`.
         position: `PositionScheme` of the self-attention, or None.
-        mechanism: of the self-attention: "auto", "dense", "fused" or an `AttentionMechanism`. The
-            attention to the context is exact ("auto").
+        mechanism: of the self-attention: "auto", "dense", "fused", "blockwise" or an
+            `AttentionMechanism`. The attention to the context is exact ("auto").
 
     Call arguments:
         inputs: (B, T, D).
@@ -31,12 +33,18 @@ class DecoderBlock(TransformerBlock):
         context_mask: bool (B, S), likewise for the context.
         positions: int (T,) or (B, T), absolute positions, -1 on padding.
         segments: int (B, T): packed sentences; context_segments: int (B, S), likewise.
+        attention_mask: bool (T, T), (B, T, T) or (B, N, T, T), of the self-attention, which is
+            causal besides. bias: float, likewise, added to its scaled scores.
         training: whether dropout acts.
         return_attention_scores: whether to return (outputs, self weights (B, N, T, T), context
             weights (B, N, T, S)); without `context` the first two.
 
     Returns:
         (B, T, D)
+
+    Raises:
+        ValueError: if an argument is outside its rule, the mechanism cannot do what is asked, or
+            `context` is given in some calls and left out in others.
 
     >>> block = DecoderBlock(num_heads=2, intermediate_dim=32)
     >>> block(keras.ops.ones((1, 5, 16)), context=keras.ops.ones((1, 7, 16))).shape
@@ -72,9 +80,12 @@ class DecoderBlock(TransformerBlock):
         context_segments=None,
         training=None,
         return_attention_scores=False,
+        attention_mask=None,
+        bias=None,
     ):
         self._check_context(context)
         mask = get_keras_mask(inputs) if mask is None else mask
+        inputs = ops.cast(inputs, self.compute_dtype)
         normed = self._before(inputs, self.self_attention_norm)
         attended, self_scores = self._attend(
             self.self_attention,
@@ -82,7 +93,9 @@ class DecoderBlock(TransformerBlock):
             normed,
             return_attention_scores,
             value_mask=mask,
+            attention_mask=attention_mask,
             use_causal_mask=True,
+            bias=bias,
             query_positions=positions,
             key_positions=positions,
             query_segments=segments,
@@ -155,15 +168,33 @@ class DecoderBlock(TransformerBlock):
         context_segments=None,
         training=None,
         return_attention_scores=False,
+        attention_mask=None,
+        bias=None,
     ):
         outputs = keras.KerasTensor(inputs.shape, dtype=self.compute_dtype)
-        if not return_attention_scores:
-            return outputs
-        rows, length, heads = inputs.shape[0], inputs.shape[1], self.num_heads
-        scores = keras.KerasTensor((rows, heads, length, length), dtype=self.compute_dtype)
-        if context is None:
-            return outputs, scores
-        across = keras.KerasTensor(
-            (rows, heads, length, context.shape[1]), dtype=self.compute_dtype
-        )
-        return outputs, scores, across
+        attended = [
+            self.self_attention.compute_output_spec(
+                inputs,
+                inputs,
+                value_mask=mask,
+                attention_mask=attention_mask,
+                return_attention_scores=True,
+                bias=bias,
+                query_positions=positions,
+                key_positions=positions,
+                query_segments=segments,
+                key_segments=segments,
+            )
+        ]
+        if context is not None:
+            across = self.context_attention.compute_output_spec(
+                inputs,
+                context,
+                value_mask=context_mask,
+                return_attention_scores=True,
+                query_segments=segments,
+                key_segments=context_segments,
+            )
+            attended.append(across)
+        scores = [weights for _, weights in attended]
+        return (outputs, *scores) if return_attention_scores else outputs

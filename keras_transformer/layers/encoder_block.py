@@ -1,6 +1,7 @@
 """One layer of the encoder (section 3.1)."""
 
 import keras
+from keras import ops
 
 from keras_transformer.layers.transformer_block import TransformerBlock
 from keras_transformer.ops.backend import get_keras_mask
@@ -32,20 +33,27 @@ class EncoderBlock(TransformerBlock):
         num_key_value_heads: int, divides `num_heads`; as many by default.
         attention_scale: float that multiplies the scores; 1 / sqrt(key_dim) by default, 1 in T5.
         position: `PositionScheme` inside attention, or None.
-        mechanism: "auto", "dense", "fused" or an `AttentionMechanism`.
+        logit_soft_cap, query_key_norm: as in `MultiHeadAttention`.
+        mechanism: "auto", "dense", "fused", "blockwise" or an `AttentionMechanism`.
         seed: int, for the dropout.
 
     Call arguments:
         inputs: (B, T, D).
         mask: bool (B, T), True on real tokens; by default the mask that Keras carries along.
         attention_mask: bool (T, T), (B, T, T) or (B, N, T, T), True = may attend.
+        bias: float (T, T), (N, T, T) or (B, N, T, T), added to the scaled scores.
         positions: int (T,) or (B, T), absolute positions for `position`, -1 on padding.
         segments: int (B, T): packed sentences; a token sees only its own number.
+        global_mask: bool (B, T), True where a token sees all and is seen by all; read by
+            `SlidingWindowAttention`.
         training: whether dropout acts.
         return_attention_scores: whether to return (outputs, weights (B, N, T, T)).
 
     Returns:
         (B, T, D)
+
+    Raises:
+        ValueError: if an argument is outside its rule, or the mechanism cannot do what is asked.
 
     >>> EncoderBlock(num_heads=2, intermediate_dim=32)(keras.ops.ones((1, 5, 16))).shape
     (1, 5, 16)
@@ -73,8 +81,11 @@ class EncoderBlock(TransformerBlock):
         segments=None,
         training=None,
         return_attention_scores=False,
+        bias=None,
+        global_mask=None,
     ):
         mask = get_keras_mask(inputs) if mask is None else mask
+        inputs = ops.cast(inputs, self.compute_dtype)
         normed = self._before(inputs, self.attention_norm)
         attended, scores = self._attend(
             self.attention,
@@ -83,6 +94,8 @@ class EncoderBlock(TransformerBlock):
             return_attention_scores,
             value_mask=mask,
             attention_mask=attention_mask,
+            bias=bias,
+            global_mask=global_mask,
             query_positions=positions,
             key_positions=positions,
             query_segments=segments,
@@ -102,10 +115,21 @@ class EncoderBlock(TransformerBlock):
         segments=None,
         training=None,
         return_attention_scores=False,
+        bias=None,
+        global_mask=None,
     ):
+        attended = self.attention.compute_output_spec(
+            inputs,
+            inputs,
+            value_mask=mask,
+            attention_mask=attention_mask,
+            return_attention_scores=return_attention_scores,
+            bias=bias,
+            global_mask=global_mask,
+            query_positions=positions,
+            key_positions=positions,
+            query_segments=segments,
+            key_segments=segments,
+        )
         outputs = keras.KerasTensor(inputs.shape, dtype=self.compute_dtype)
-        if not return_attention_scores:
-            return outputs
-        length = inputs.shape[1]
-        scores = (inputs.shape[0], self.num_heads, length, length)
-        return outputs, keras.KerasTensor(scores, dtype=self.compute_dtype)
+        return (outputs, attended[1]) if return_attention_scores else outputs

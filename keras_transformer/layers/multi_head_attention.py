@@ -14,6 +14,7 @@ from keras_transformer.layers.head_projection import project_heads
 from keras_transformer.layers.position_scheme import get_position_scheme
 from keras_transformer.layers.quantization_record import QuantizationRecord
 from keras_transformer.ops.attention_axes import both_masks, four_axes, mask_axes, two_axes
+from keras_transformer.ops.attention_checks import check_attention_call, require_rank_three
 from keras_transformer.ops.attention_request import AttentionRequest
 from keras_transformer.ops.backend import get_keras_mask
 from keras_transformer.ops.positions import counted_positions
@@ -103,23 +104,16 @@ class MultiHeadAttention(QuantizationRecord, keras.layers.Layer):
         **kwargs,
     ):
         super().__init__(**kwargs)
+        self.autocast = False  # a bias of -1e9 or 300.5 is none in half precision
         check_positive(num_heads=num_heads, key_dim=key_dim)
         check_positive_or_none(value_dim=value_dim, output_shape=output_shape)
         check_positive_or_none(num_key_value_heads=num_key_value_heads)
         check_rates(dropout=dropout)
-        if scale is not None:
-            check_above_zero(scale=scale)
-        if logit_soft_cap is not None:
-            check_above_zero(logit_soft_cap=logit_soft_cap)
+        check_score_options(scale, logit_soft_cap, query_key_norm)
         if num_heads % (num_key_value_heads or num_heads):
             raise ValueError(
                 f"`num_key_value_heads` must divide `num_heads`; got {num_key_value_heads} for "
                 f"{num_heads} heads. Take a divisor of {num_heads}."
-            )
-        if query_key_norm not in QUERY_KEY_NORMS:
-            raise ValueError(
-                f"`query_key_norm` must be one of {tuple(QUERY_KEY_NORMS)}; got "
-                f"{query_key_norm!r}. None leaves queries and keys as they are."
             )
         self.supports_masking = True
         self.num_heads = num_heads
@@ -140,7 +134,7 @@ class MultiHeadAttention(QuantizationRecord, keras.layers.Layer):
         self.seed_generator = keras.random.SeedGenerator(seed) if dropout else None
 
     def build(self, query_shape, value_shape, key_shape=None):
-        _require_rank_three(query=query_shape, value=value_shape)
+        _require_rank_three(query=query_shape, value=value_shape, key=key_shape or value_shape)
         width = self.output_shape or query_shape[-1]
         heads, groups = self.num_heads, self.num_key_value_heads
         self.query_dense = self._heads_dense("query", heads, self.key_dim)
@@ -166,6 +160,7 @@ class MultiHeadAttention(QuantizationRecord, keras.layers.Layer):
         for part in (self.position, self.mechanism):
             if part is not None:
                 part.build_for(heads_shape)
+        self._request(dropout=self.dropout)  # what the mechanism refuses, it refuses now
         self.built = True
 
     def _heads_dense(self, name, heads, width):
@@ -212,17 +207,31 @@ class MultiHeadAttention(QuantizationRecord, keras.layers.Layer):
         key_segments=None,
         global_mask=None,
     ):
-        if (query_segments is None) != (key_segments is None):
-            raise ValueError(
-                "`query_segments` and `key_segments` must be given both or neither; got only one. "
-                "Pass the other: the number of each token's sentence."
-            )
         key = value if key is None else key
+        check_attention_call(
+            query,
+            value,
+            key,
+            self.num_heads,
+            query_mask=query_mask,
+            value_mask=value_mask,
+            key_mask=key_mask,
+            attention_mask=attention_mask,
+            return_attention_scores=return_attention_scores,
+            use_causal_mask=use_causal_mask,
+            bias=bias,
+            query_positions=query_positions,
+            key_positions=key_positions,
+            query_segments=query_segments,
+            key_segments=key_segments,
+            global_mask=global_mask,
+        )
         query_mask = _implicit_mask(query, query_mask)
         key_mask = both_masks(
             _implicit_mask(value, value_mask),
             None if key is value and key_mask is None else _implicit_mask(key, key_mask),
         )
+        query, value, key = self._cast(query, value, key)
         request = self._request(
             causal=use_causal_mask,
             key_mask=key_mask,
@@ -232,7 +241,7 @@ class MultiHeadAttention(QuantizationRecord, keras.layers.Layer):
             query_segments=two_axes(query_segments),
             key_segments=two_axes(key_segments),
             global_mask=None if global_mask is None else ops.cast(global_mask, "bool"),
-            bias=None if bias is None else four_axes("bias", bias),
+            bias=four_axes(bias),
             dropout=self.dropout if training else 0.0,
             return_scores=return_attention_scores,
         )
@@ -247,6 +256,11 @@ class MultiHeadAttention(QuantizationRecord, keras.layers.Layer):
         attended = self._attend(query_heads, key_heads, value_heads, request, query_mask)
         outputs = self.output_dense(attended.output)
         return (outputs, attended.weights) if return_attention_scores else outputs
+
+    def _cast(self, query, value, key):
+        """Returns them in the layer's dtype; one tensor stays one."""
+        cast = {id(each): ops.cast(each, self.compute_dtype) for each in (query, value, key)}
+        return (cast[id(each)] for each in (query, value, key))
 
     def _project(self, query, key, value):
         """Returns the heads of query (B, T, N, H), key (B, S, M, H) and value (B, S, M, W)."""
@@ -364,9 +378,23 @@ class MultiHeadAttention(QuantizationRecord, keras.layers.Layer):
         key_mask=None,
         attention_mask=None,
         return_attention_scores=False,
-        *_,
-        **__,
+        training=None,
+        use_causal_mask=False,
+        **given,
     ):
+        check_attention_call(
+            query,
+            value,
+            value if key is None else key,
+            self.num_heads,
+            query_mask=query_mask,
+            value_mask=value_mask,
+            key_mask=key_mask,
+            attention_mask=attention_mask,
+            return_attention_scores=return_attention_scores,
+            use_causal_mask=use_causal_mask,
+            **given,
+        )
         shape = self.compute_output_shape(query.shape, value.shape)
         outputs = keras.KerasTensor(shape, dtype=self.compute_dtype)
         if not return_attention_scores:
@@ -395,13 +423,22 @@ class MultiHeadAttention(QuantizationRecord, keras.layers.Layer):
         }
 
 
+def check_score_options(scale, logit_soft_cap, query_key_norm, scale_name="scale"):
+    """Raises ValueError naming the option of the scores that is outside its rule."""
+    if scale is not None:
+        check_above_zero(**{scale_name: scale})
+    if logit_soft_cap is not None:
+        check_above_zero(logit_soft_cap=logit_soft_cap)
+    if query_key_norm not in tuple(QUERY_KEY_NORMS):
+        raise ValueError(
+            f"`query_key_norm` must be one of {tuple(QUERY_KEY_NORMS)}; got "
+            f"{query_key_norm!r}. None leaves queries and keys as they are."
+        )
+
+
 def _require_rank_three(**shapes):
     for name, shape in shapes.items():
-        if len(shape) != 3:
-            raise ValueError(
-                f"`{name}` must have shape (batch, length, width); got {tuple(shape)}. Reshape it: "
-                "further axes belong to the batch or to the length."
-            )
+        require_rank_three(name, shape)
 
 
 def _implicit_mask(tensor, mask):

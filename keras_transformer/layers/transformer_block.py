@@ -13,7 +13,10 @@ from keras_transformer.layers.attention_mechanism import get_mechanism
 from keras_transformer.layers.dropout import Dropout
 from keras_transformer.layers.dropout_seed import dropout_seed
 from keras_transformer.layers.feed_forward import FeedForward
-from keras_transformer.layers.multi_head_attention import MultiHeadAttention
+from keras_transformer.layers.multi_head_attention import (
+    MultiHeadAttention,
+    check_score_options,
+)
 from keras_transformer.layers.position_scheme import get_position_scheme
 from keras_transformer.ops.activations import get_activation
 
@@ -48,18 +51,22 @@ class TransformerBlock(keras.layers.Layer):
         value_dim=None,
         num_key_value_heads=None,
         attention_scale=None,
+        logit_soft_cap=None,
+        query_key_norm=None,
         position=None,
         mechanism="auto",
         seed=None,
         **kwargs,
     ):
         super().__init__(**kwargs)
+        self.autocast = False  # attention is to see a bias as it is
         check_positive(num_heads=num_heads, intermediate_dim=intermediate_dim)
         check_positive_or_none(key_dim=key_dim, value_dim=value_dim)
         check_positive_or_none(num_key_value_heads=num_key_value_heads)
         check_rates(dropout=dropout, attention_dropout=attention_dropout)
         check_rates(feed_forward_dropout=feed_forward_dropout)
         check_above_zero(epsilon=epsilon)
+        check_score_options(attention_scale, logit_soft_cap, query_key_norm, "attention_scale")
         if normalization not in NORMALIZATIONS:
             raise ValueError(
                 f"`normalization` must be one of {NORMALIZATIONS}; got {normalization!r}. "
@@ -82,6 +89,8 @@ class TransformerBlock(keras.layers.Layer):
         self.value_dim = value_dim
         self.num_key_value_heads = num_key_value_heads
         self.attention_scale = attention_scale
+        self.logit_soft_cap = logit_soft_cap
+        self.query_key_norm = query_key_norm
         self.position = get_position_scheme(position)
         self.mechanism = get_mechanism(mechanism)
         self.seed = seed
@@ -103,6 +112,8 @@ class TransformerBlock(keras.layers.Layer):
             use_bias=self.use_bias,
             num_key_value_heads=self.num_key_value_heads,
             scale=self.attention_scale,
+            logit_soft_cap=self.logit_soft_cap,
+            query_key_norm=self.query_key_norm,
             seed=dropout_seed(self.seed, name),
             dtype=self.dtype_policy,
             name=name,
@@ -167,6 +178,8 @@ class TransformerBlock(keras.layers.Layer):
             "value_dim": self.value_dim,
             "num_key_value_heads": self.num_key_value_heads,
             "attention_scale": self.attention_scale,
+            "logit_soft_cap": self.logit_soft_cap,
+            "query_key_norm": self.query_key_norm,
             "position": keras.saving.serialize_keras_object(self.position),
             "mechanism": keras.saving.serialize_keras_object(self.mechanism),
             "seed": self.seed,

@@ -55,7 +55,8 @@ class CausalLanguageModel(SequenceModel):
         seed: int, for the dropout.
         **block_options: what `DecoderBlock` takes beyond these: gated, normalization, epsilon,
             use_bias, feed_forward_bias, attention_dropout, feed_forward_dropout, key_dim,
-            value_dim, num_key_value_heads, attention_scale, mechanism.
+            value_dim, num_key_value_heads, attention_scale, logit_soft_cap, query_key_norm,
+            mechanism.
 
     Call arguments:
         inputs: int32 (B, T). Padding may be right or left.

@@ -60,7 +60,7 @@ class Transformer(SequenceModel):
         **block_options: what `EncoderBlock` takes beyond these: activation, gated, normalize_first,
             normalization, epsilon, use_bias, feed_forward_bias, attention_dropout,
             feed_forward_dropout, key_dim, value_dim, num_key_value_heads, attention_scale,
-            mechanism.
+            logit_soft_cap, query_key_norm, mechanism.
 
     Call arguments:
         inputs: {"source": int32 (B, S), "target": int32 (B, T)}; the target begins with `start_id`.

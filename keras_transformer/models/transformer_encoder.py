@@ -52,7 +52,7 @@ class TransformerEncoder(QuantizationRecord, keras.Model):
         **block_options: what `EncoderBlock` takes beyond these: activation, gated, normalize_first,
             normalization, epsilon, use_bias, feed_forward_bias, attention_dropout,
             feed_forward_dropout, key_dim, value_dim, num_key_value_heads, attention_scale,
-            mechanism (one, or a list of one for each block).
+            logit_soft_cap, query_key_norm, mechanism (one, or a list of one for each block).
 
     Call arguments:
         inputs: {"tokens": int32 (B, T)}, with `num_token_types` of 2 or more also

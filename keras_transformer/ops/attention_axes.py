@@ -24,15 +24,13 @@ def mask_axes(mask):
     if mask is None:
         return None
     mask = ops.cast(mask, "bool")
-    return mask[:, None] if len(mask.shape) == 3 else four_axes("attention_mask", mask)
+    return mask[:, None] if len(mask.shape) == 3 else four_axes(mask)
 
 
-def four_axes(name, tensor):
+def four_axes(tensor):
     """Returns (B|1, N|1, T, S) by adding axes in front."""
+    if tensor is None:
+        return None
+    tensor = ops.convert_to_tensor(tensor)
     rank = len(tensor.shape)
-    if rank not in (2, 3, 4):
-        raise ValueError(
-            f"`{name}` must have 2, 3 or 4 axes, the last two (query length, key length); got "
-            f"shape {tuple(tensor.shape)}. Reshape it."
-        )
     return ops.expand_dims(tensor, list(range(4 - rank))) if rank < 4 else tensor

@@ -7,6 +7,7 @@ works on with `visible_block` and `bias_block`, so that O(n) mechanisms stay O(n
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+import numpy as np
 from keras import ops
 
 
@@ -27,7 +28,7 @@ class AttentionRequest(NamedTuple):
         global_mask: bool (B|1, T), True where a token of a self-attention is global besides, or
             None.
         global_heads: query, key and value heads for what global tokens see, or None for the same.
-        bias: float (B|1, N|1, T, S) added to the scaled scores, or None.
+        bias: float (B|1, N|1, T, S) added to the scaled scores, or None. -inf hides a key.
         position_bias: function of (query_positions (A, t), key_positions (A, s), *parameters) that
             returns float (A, N, t, s) to add to the scores, or None.
         position_parameters: tuple of the tensors that `position_bias` is to be differentiated by.
@@ -88,6 +89,7 @@ def visible_block(request, row_start, rows, column_start, columns):
     None stands for a block in which everything is visible.
     """
     parts = []
+    block = (row_start, rows, column_start, columns)
     if request.key_mask is not None:
         key_mask = slice_axis(request.key_mask, 1, column_start, columns)
         parts.append(key_mask[:, None, None, :])
@@ -104,6 +106,9 @@ def visible_block(request, row_start, rows, column_start, columns):
     if request.attention_mask is not None:
         mask = slice_axis(request.attention_mask, 2, row_start, rows)
         parts.append(slice_axis(mask, 3, column_start, columns))
+    if request.bias is not None:
+        # Minus infinity hides a key, so that a row of nothing else is zero, not NaN.
+        parts.append(ops.greater(_given_bias(request, *block), -np.inf))
     if not parts:
         return None
     visible = parts[0]
@@ -154,7 +159,13 @@ def bias_block(request, row_start, rows, column_start, columns):
             *request.position_parameters,
         )
     if request.bias is not None:
-        bias = slice_axis(request.bias, 2, row_start, rows)
-        bias = ops.cast(slice_axis(bias, 3, column_start, columns), "float32")
+        bias = _given_bias(request, row_start, rows, column_start, columns)
+        bias = ops.where(ops.greater(bias, -np.inf), bias, 0.0)  # hidden: see `visible_block`
         total = bias if total is None else ops.add(total, bias)
     return total
+
+
+def _given_bias(request, row_start, rows, column_start, columns):
+    """Returns float32 (B|1, N|1, rows, columns): a block of the caller's bias."""
+    bias = slice_axis(request.bias, 2, row_start, rows)
+    return ops.cast(slice_axis(bias, 3, column_start, columns), "float32")

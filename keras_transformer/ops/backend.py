@@ -456,7 +456,7 @@ def fused_attention(query, key, value, mask, bias, scale, is_causal):
 
     Args:
         query: (B, T, N, H); key: (B, S, M, H); value: (B, S, M, W); M divides N.
-        mask: bool (B|1, N|1, T|1, S) or None, no row empty; bias: like it, float, or None.
+        mask: bool (B|1, N|1, T|1, S) or None, no row empty; bias: like it, float32, or None.
         scale: float, multiplies the scores; is_causal: whether query i sees keys 0..i only.
 
     Returns:
@@ -477,10 +477,11 @@ def fused_attention(query, key, value, mask, bias, scale, is_causal):
         rows, columns = query.shape[1], key.shape[1]
         causal = torch.ones(rows, columns, dtype=torch.bool, device=query.device).tril()
         mask, is_causal = causal if mask is None else mask & causal, False
+    dtype = value.dtype
     if bias is not None:
-        lowest = torch.finfo(query.dtype).min
-        bias = bias.to(query.dtype)
-        mask = bias if mask is None else torch.where(mask, bias, lowest)
+        # The kernel takes a bias in the dtype of the queries, which may be too coarse for it.
+        query, key, value = (each.float() for each in (query, key, value))
+        mask = bias if mask is None else torch.where(mask, bias, torch.finfo(bias.dtype).min)
     heads_first = [tensor.transpose(1, 2) for tensor in (query, key, value)]
     output = torch.nn.functional.scaled_dot_product_attention(
         *heads_first,
@@ -489,7 +490,7 @@ def fused_attention(query, key, value, mask, bias, scale, is_causal):
         is_causal=is_causal,
         enable_gqa=query.shape[2] != key.shape[2],
     )
-    return ops.transpose(output, (0, 2, 1, 3))
+    return ops.transpose(output, (0, 2, 1, 3)).to(dtype)
 
 
 def _widened(*tensors):

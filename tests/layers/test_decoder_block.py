@@ -147,3 +147,14 @@ def test_a_context_is_given_always_or_never():
         block_for(x)(x, context=context)
     with pytest.raises(ValueError, match="`context` of layer .* built it with attention"):
         block_for(x, context)(x)
+
+
+def test_an_attention_mask_and_a_bias_come_to_the_causal_mask():
+    block = DecoderBlock(2, 11)
+    x = keras.random.normal((2, 5, 6), seed=1)
+    mask = np.arange(5) != 1
+    hidden = ops.convert_to_numpy(block(x, attention_mask=np.tile(mask, (5, 1))))
+    by_mask = ops.convert_to_numpy(block(x, mask=np.tile(mask, (2, 1))))
+    np.testing.assert_allclose(hidden, by_mask, atol=1e-6)
+    bias = np.tile(np.where(mask, 0, -np.inf), (5, 1)).astype("float32")
+    np.testing.assert_allclose(ops.convert_to_numpy(block(x, bias=bias)), by_mask, atol=1e-6)

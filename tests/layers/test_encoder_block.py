@@ -7,7 +7,11 @@ import numpy as np
 import pytest
 from keras import ops
 
-from keras_transformer.layers import EncoderBlock, SinusoidalPositionEncoding
+from keras_transformer.layers import (
+    EncoderBlock,
+    SinusoidalPositionEncoding,
+    SlidingWindowAttention,
+)
 from keras_transformer.layers.transformer_block import make_normalization
 
 B, T, N, D, F = 2, 5, 2, 6, 11
@@ -207,3 +211,34 @@ def test_case_59_quantized(tmp_path):
 def test_wrong_arguments(options, message):
     with pytest.raises(ValueError, match=message):
         EncoderBlock(**{"num_heads": N, "intermediate_dim": F, **options}).build((B, T, D))
+
+
+@pytest.mark.parametrize("dtype", ["float32", "mixed_bfloat16"])
+def test_bias_and_global_mask_reach_attention(dtype):
+    bias = np.where(np.eye(T), 300.5, 300).astype("float32")
+    block = EncoderBlock(N, F, mechanism=SlidingWindowAttention(1), dtype=dtype)
+    dense = EncoderBlock(N, F, mechanism="dense", dtype=dtype)
+    x, is_global = normal(B, T, D), np.arange(T) == 2
+    for each in (block, dense):
+        each.build(x.shape)
+    dense.set_weights(block.get_weights())
+    mask = np.eye(T, dtype="bool") | is_global[:, None] | is_global
+    outputs = block(x, bias=bias, global_mask=np.stack([is_global] * B))
+    right = dense(x, bias=bias, attention_mask=mask)
+    assert keras.backend.standardize_dtype(outputs.dtype) == block.compute_dtype
+    np.testing.assert_allclose(
+        *(values(ops.cast(each, "float32")) for each in (outputs, right)), atol=1e-5
+    )
+    plain = dense(x, attention_mask=mask)
+    assert np.abs(values(ops.cast(right - plain, "float32"))).max() > 1e-2
+    with pytest.raises(ValueError, match="`bias` must have shape"):
+        block(keras.Input((T, D)), bias=np.zeros((T, T + 1)))
+
+
+def test_soft_cap_and_normalized_queries_are_options_of_a_block():
+    block = EncoderBlock(N, F, logit_soft_cap=5.0, query_key_norm="rms")
+    block.build((B, T, D))
+    assert block.attention.logit_soft_cap == 5.0 and block.attention.query_key_norm == "rms"
+    for wrong in ({"logit_soft_cap": 0}, {"query_key_norm": "batch"}, {"attention_scale": -1}):
+        with pytest.raises(ValueError, match=f"`{next(iter(wrong))}`"):
+            EncoderBlock(N, F, **wrong)

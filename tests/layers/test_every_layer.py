@@ -28,6 +28,9 @@ BLOCK = {
     "key_dim": 6,
     "value_dim": 3,
     "num_key_value_heads": 1,
+    "attention_scale": 0.3,
+    "logit_soft_cap": 5.0,
+    "query_key_norm": "rms",
     "seed": 5,
 }
 

@@ -16,6 +16,7 @@ from keras_transformer.ops.random_features import (
 )
 
 B, T, D = 2, 11, 6
+SEGMENTS = np.ones((B, T), "int32")
 RANDOM = np.random.default_rng(0)
 
 
@@ -179,7 +180,7 @@ def test_cached_equals_uncached():
         ({"position": AlibiBias()}, {}),
         ({"dropout": 0.1}, {"training": True}),
         ({"logit_soft_cap": 5.0}, {}),
-        ({}, {"query_segments": np.ones((B, T)), "key_segments": np.ones((B, T))}),
+        ({}, {"query_segments": SEGMENTS, "key_segments": SEGMENTS}),
     ],
 )
 def test_what_it_cannot_do_names_who_can(options, call):

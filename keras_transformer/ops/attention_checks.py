@@ -1,0 +1,135 @@
+"""Checks of what a call of attention is given: every size that is known, and what is in it.
+
+Letters: B batch, N heads, T queries, S keys. A size that is not known (None) is right.
+"""
+
+import keras
+import numpy as np
+
+from keras_transformer.ops.backend import concrete
+
+# The shapes that each argument may have; on the letters of the second string 1 stands for all.
+_SHAPES = {
+    "query_mask": (("BT",), "B"),
+    "value_mask": (("BS",), "B"),
+    "key_mask": (("BS",), "B"),
+    "attention_mask": (("TS", "BTS", "BNTS"), "BNTS"),
+    "bias": (("TS", "NTS", "BNTS"), "BNTS"),
+    "query_positions": (("T", "BT"), "B"),
+    "key_positions": (("S", "BS"), "B"),
+    "query_segments": (("T", "BT"), "B"),
+    "key_segments": (("S", "BS"), "B"),
+    "global_mask": (("BT",), "B"),
+}
+_MASKS = ("query_mask", "value_mask", "key_mask", "attention_mask", "global_mask")
+_FLAGS = ("use_causal_mask", "return_attention_scores")
+_NUMBERS = ("query_positions", "key_positions", "query_segments", "key_segments")
+
+
+def check_attention_call(query, value, key, num_heads, **given):
+    """Raises ValueError naming the first argument of a call that does not fit the others.
+
+    Args:
+        query: (B, T, D). value: (B, S, D). key: (B, S, D).
+        num_heads: int, N.
+        **given: the other arguments of the call of `MultiHeadAttention`.
+    """
+    sizes = _sizes(query, value, key, num_heads)
+    given = {name: tensor for name, tensor in given.items() if tensor is not None}
+    for name, tensor in given.items():
+        if name in _FLAGS:
+            _check_flag(name, tensor)
+            continue
+        _check_shape(name, _shape(tensor), sizes)
+        tensor = tensor if hasattr(tensor, "dtype") else np.asarray(tensor)
+        dtype = keras.backend.standardize_dtype(tensor.dtype)
+        if name in _MASKS:
+            _check_mask(name, tensor, dtype)
+        elif name in _NUMBERS and not dtype.startswith(("int", "uint")):
+            raise ValueError(f"`{name}` must hold integers; got {dtype}. Cast it to int32.")
+        elif name == "bias" and dtype == "bool":
+            raise ValueError(
+                "`bias` must hold numbers that are added to the scores; got bool. Pass who may "
+                "attend to whom as `attention_mask`."
+            )
+    if ("query_segments" in given) != ("key_segments" in given):
+        raise ValueError(
+            "`query_segments` and `key_segments` must be given both or neither; got only one. "
+            "Pass the other: the number of each token's sentence."
+        )
+    if "global_mask" in given and _differ(sizes["T"], sizes["S"]):
+        raise ValueError(
+            "`global_mask` must be left out unless queries and keys are the same tokens; got "
+            f"{sizes['T']} queries and {sizes['S']} keys. Use an `attention_mask`."
+        )
+
+
+def require_rank_three(name, shape):
+    """Raises ValueError where a shape is not that of a batch of sequences of vectors."""
+    if len(shape) != 3:
+        raise ValueError(
+            f"`{name}` must have shape (batch, length, width); got {tuple(shape)}. Reshape it: "
+            "further axes belong to the batch or to the length."
+        )
+
+
+def _sizes(query, value, key, num_heads):
+    """Returns {letter: int or None}."""
+    shapes = {"query": _shape(query), "value": _shape(value), "key": _shape(key)}
+    for name, shape in shapes.items():
+        require_rank_three(name, shape)
+    for name in ("value", "key"):
+        if _differ(shapes["query"][0], shapes[name][0]):
+            raise ValueError(
+                f"`{name}` must have as many rows as `query`, {shapes['query'][0]}; got shape "
+                f"{shapes[name]}. Repeat the rows of the smaller."
+            )
+    if _differ(shapes["value"][1], shapes["key"][1]):
+        raise ValueError(
+            f"`key` must be as long as `value`, {shapes['value'][1]}; got shape {shapes['key']}. "
+            "Each key goes with one value."
+        )
+    batch = shapes["query"][0] if shapes["value"][0] is None else shapes["value"][0]
+    keys = shapes["key"][1] if shapes["value"][1] is None else shapes["value"][1]
+    return {"B": batch, "N": num_heads, "T": shapes["query"][1], "S": keys}
+
+
+def _check_flag(name, flag):
+    if not isinstance(flag, bool | np.bool_):
+        raise ValueError(f"`{name}` must be True or False; got {flag!r}. Pass one of the two.")
+
+
+def _check_shape(name, shape, sizes):
+    layouts, broadcast = _SHAPES[name]
+    for layout in layouts:
+        if len(layout) == len(shape) and not any(
+            _differ(size, sizes[letter]) and not (size == 1 and letter in broadcast)
+            for letter, size in zip(layout, shape, strict=True)
+        ):
+            return
+    letters = " or ".join(f"({', '.join(layout)})" for layout in layouts)
+    numbers = " or ".join(
+        "(" + ", ".join(str(sizes[letter]) for letter in layout) + ")" for layout in layouts
+    )
+    raise ValueError(
+        f"`{name}` must have shape {letters}, here {numbers}; got {shape}. T and S are the lengths "
+        "of `query` and `value`: reshape or cut it to them."
+    )
+
+
+def _check_mask(name, mask, dtype):
+    values = None if dtype == "bool" else concrete(mask)
+    if values is not None and not np.all((values == 0) | (values == 1)):
+        raise ValueError(
+            f"`{name}` must hold booleans, or 1 where a token may be seen and 0 elsewhere; got "
+            f"values from {values.min()} to {values.max()}. Pass what is to be added to the scores "
+            "as `bias`."
+        )
+
+
+def _differ(one, other):
+    return one is not None and other is not None and one != other
+
+
+def _shape(tensor):
+    return tuple(tensor.shape) if hasattr(tensor, "shape") else np.shape(tensor)
