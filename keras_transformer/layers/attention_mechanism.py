@@ -32,6 +32,11 @@ class AttentionMechanism(SharedLayer):
             arrive as `request.global_heads`.
         reads_positions: whether it asks for the tokens' absolute positions, as a position scheme
             does, because their places in a padded row are not the same to it.
+
+    >>> class UniformAttention(AttentionMechanism):
+    ...     def attend(self, query, key, value, request):
+    ...         return DenseAttention().attend(0 * query, key, value, request)
+    >>> attention = MultiHeadAttention(num_heads=2, key_dim=8, mechanism=UniformAttention())
     """
 
     global_projections = False
@@ -49,6 +54,10 @@ class AttentionMechanism(SharedLayer):
         if request.global_mask is not None:
             return "a global mask is read by `SlidingWindowAttention` only; pass one as `mechanism`"
         return None
+
+    def choose(self, request, query_length, key_length):
+        """Returns the mechanism that a call runs on: itself, but for `AutoAttention`."""
+        return self
 
     def empty_cache(self, rows, length, num_heads, key_dim, value_dim, dtype):
         """Returns what `step` starts from, a part of `decoding.DecodingState.cache`."""

@@ -20,7 +20,13 @@ class AutoAttention(ExactAttention):
     2. The backend has a fused kernel that can do what is asked, and need not be handed a large
        T x S mask or bias made for it: fused.
     3. There are many scores (2^20 a head, say 1024 x 1024): blockwise.
-    4. Otherwise dense; also where a length is not known while the graph is traced.
+    4. Otherwise dense; also where a length is not known while the graph is traced, as in
+       TensorFlow's: for long texts there, pass "blockwise" or inputs of known length.
+
+    `MultiHeadAttention.chosen_mechanism` asks it for a layer.
+
+    Raises:
+        ValueError: at a call, if a global mask is asked for.
 
     >>> from keras_transformer.ops.attention_request import AttentionRequest
     >>> chosen = AutoAttention().choose(AttentionRequest(return_scores=True), 128, 128)

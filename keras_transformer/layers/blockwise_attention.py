@@ -2,6 +2,7 @@
 
 import keras
 
+from keras_transformer.arguments import check_positive
 from keras_transformer.layers.attention_mechanism import Attended, ExactAttention
 from keras_transformer.ops.attention import dense_attention
 from keras_transformer.ops.blockwise_attention import blockwise_attention
@@ -31,10 +32,7 @@ class BlockwiseAttention(ExactAttention):
 
     def __init__(self, block_size=512, **kwargs):
         super().__init__(**kwargs)
-        if not isinstance(block_size, int) or block_size < 1:
-            raise ValueError(
-                f"`block_size` must be a positive integer; got {block_size!r}. Take 512 if unsure."
-            )
+        check_positive(block_size=block_size)
         self.block_size = block_size
 
     def attend(self, query, key, value, request):

@@ -10,6 +10,9 @@ from keras_transformer.ops.attention import dense_attention
 class DenseAttention(ExactAttention):
     """Exact attention that holds all T x S scores: does everything, in O(T S) memory.
 
+    Raises:
+        ValueError: at a call, if a global mask is asked for.
+
     >>> attention = MultiHeadAttention(num_heads=2, key_dim=8, mechanism="dense")
 
     Reference: Vaswani et al. 2017, section 3.2.1.

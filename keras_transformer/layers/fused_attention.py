@@ -13,6 +13,9 @@ class FusedAttention(ExactAttention):
     It keeps no matrix of scores where the kernel does not; a mask or a bias is passed to it whole.
     It has no attention scores, no dropout and no soft cap, and TensorFlow has no such kernel.
 
+    Raises:
+        ValueError: at a layer's build or call, if it cannot do what is asked.
+
     >>> attention = MultiHeadAttention(num_heads=2, key_dim=8, mechanism="fused")
 
     Reference: Dao et al. 2022 (FlashAttention).

@@ -3,6 +3,7 @@
 import keras
 from keras import ops
 
+from keras_transformer.arguments import check_from_zero, check_positive
 from keras_transformer.ops.backend import check_ids, concrete, rows_inside
 from keras_transformer.ops.positions import check_encoded_positions, encoded_positions
 
@@ -47,16 +48,8 @@ class LearnedPositionEncoding(keras.layers.Layer):
         self, max_length, embeddings_initializer="random_normal", skipped_rows=0, **kwargs
     ):
         super().__init__(**kwargs)
-        if not isinstance(max_length, int) or max_length < 1:
-            raise ValueError(
-                f"`max_length` must be a positive integer; got {max_length!r}. Pass the longest "
-                "length that the model will see."
-            )
-        if not isinstance(skipped_rows, int) or skipped_rows < 0:
-            raise ValueError(
-                f"`skipped_rows` must be an integer from 0; got {skipped_rows!r}. Pass 0 for a "
-                "table of one row a position."
-            )
+        check_positive(max_length=max_length)
+        check_from_zero(skipped_rows=skipped_rows)
         self.supports_masking = True
         self.max_length = max_length
         self.skipped_rows = skipped_rows

@@ -5,6 +5,7 @@ from keras import ops
 
 from keras_transformer.arguments import (
     check_above_zero,
+    check_flags,
     check_positive,
     check_positive_or_none,
     check_rates,
@@ -109,6 +110,7 @@ class MultiHeadAttention(QuantizationRecord, keras.layers.Layer):
         check_positive_or_none(value_dim=value_dim, output_shape=output_shape)
         check_positive_or_none(num_key_value_heads=num_key_value_heads)
         check_rates(dropout=dropout)
+        check_flags(use_bias=use_bias)
         check_score_options(scale, logit_soft_cap, query_key_norm)
         if num_heads % (num_key_value_heads or num_heads):
             raise ValueError(
@@ -312,6 +314,37 @@ class MultiHeadAttention(QuantizationRecord, keras.layers.Layer):
         if weights is not None:
             weights = ops.where(rows[:, None, :, None], weights, ops.zeros_like(weights))
         return attended._replace(output=output, weights=weights)
+
+    def chosen_mechanism(
+        self,
+        query_length,
+        key_length,
+        training=False,
+        use_causal_mask=False,
+        return_attention_scores=False,
+    ):
+        """Returns the mechanism that a call without masks runs on, which "auto" chooses.
+
+        Args:
+            query_length, key_length: int, T and S, or None where a graph does not know them.
+            training, use_causal_mask, return_attention_scores: as in the call.
+
+        Raises:
+            ValueError: if the layer is not built, or the mechanism cannot do what is asked.
+
+        >>> attention = MultiHeadAttention(num_heads=2, key_dim=8, dropout=0.1)
+        >>> attention.build((None, None, 16), (None, None, 16))
+        >>> attention.chosen_mechanism(8192, 8192, training=True).name
+        'blockwise_attention'
+        """
+        if not self.built:
+            raise ValueError(f"Layer {self.name!r} must be built to choose. Call or build it.")
+        request = self._request(
+            causal=use_causal_mask,
+            dropout=self.dropout if training else 0.0,
+            return_scores=return_attention_scores,
+        )
+        return self.mechanism.choose(request, query_length, key_length)
 
     def empty_cache(self, rows, length):
         """Returns the cache for `rows` hypotheses of up to `length` tokens."""

@@ -12,6 +12,13 @@ class PositionScheme(SharedLayer):
     absolute int32, so that a cache offset, left padding and packed sentences are right.
     `build((B, T, N, H))` gets the shape of the queries. One object may serve several layers, and is
     then one set of weights.
+
+    >>> class FlatBias(PositionScheme):
+    ...     has_bias = True
+    ...     def bias(self, query_positions, key_positions):
+    ...         distance = query_positions[:, :, None] - key_positions[:, None, :]
+    ...         return -0.1 * keras.ops.cast(keras.ops.abs(distance), "float32")[:, None]
+    >>> attention = MultiHeadAttention(num_heads=2, key_dim=8, position=FlatBias())
     """
 
     has_bias = False

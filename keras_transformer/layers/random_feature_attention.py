@@ -6,6 +6,7 @@ import keras
 import numpy as np
 from keras import ops
 
+from keras_transformer.arguments import check_from_zero, check_positive
 from keras_transformer.layers.attention_mechanism import Attended, AttentionMechanism
 from keras_transformer.ops.random_features import (
     FeatureSums,
@@ -30,11 +31,11 @@ class RandomFeatureAttention(AttentionMechanism):
     queries and keys in the order in which they stand.
 
     Args:
-        num_features: int, F; about H log H for a good estimate.
+        num_features: int, F; about H log H for a good estimate, 256 for heads of 64.
         seed: int, of the features; None for those of the process's random state.
 
     Raises:
-        ValueError: if `num_features` is not a positive integer.
+        ValueError: if an argument is outside its rule.
 
     >>> attention = MultiHeadAttention(num_heads=2, key_dim=8, mechanism=RandomFeatureAttention(64))
 
@@ -45,11 +46,9 @@ class RandomFeatureAttention(AttentionMechanism):
 
     def __init__(self, num_features=256, seed=None, **kwargs):
         super().__init__(**kwargs)
-        if not isinstance(num_features, int) or num_features < 1:
-            raise ValueError(
-                f"`num_features` must be a positive integer; got {num_features!r}. Take 256 for "
-                "heads of 64."
-            )
+        check_positive(num_features=num_features)
+        if seed is not None:
+            check_from_zero(seed=seed)
         self.num_features = num_features
         self.seed = seed
 
@@ -71,7 +70,18 @@ class RandomFeatureAttention(AttentionMechanism):
         return ops.convert_to_tensor(drawn)
 
     def redraw(self, seed=None):
-        """Draws other features, between steps of a training; prediction never does."""
+        """Draws other features, between steps of a training; prediction never does.
+
+        Raises:
+            ValueError: if there are none yet.
+        """
+        if not self.built:
+            raise ValueError(
+                f"{self.name!r} must be built before `redraw`: its features have the width of the "
+                "layer's heads. Call or build the layer first."
+            )
+        if seed is not None:
+            check_from_zero(seed=seed)
         seed = random.getrandbits(32) if seed is None else seed
         self.features.assign(self._drawn(self.features.shape, seed))
 

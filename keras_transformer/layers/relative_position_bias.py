@@ -4,6 +4,7 @@ import keras
 import numpy as np
 from keras import ops
 
+from keras_transformer.arguments import check_flags, check_positive
 from keras_transformer.layers.position_scheme import PositionScheme
 from keras_transformer.ops.relative_buckets import relative_bucket
 
@@ -45,6 +46,8 @@ class RelativePositionBias(PositionScheme):
         **kwargs,
     ):
         super().__init__(**kwargs)
+        check_flags(bidirectional=bidirectional)
+        check_positive(num_buckets=num_buckets, max_distance=max_distance)
         sides = 2 if bidirectional else 1
         if num_buckets < 2 * sides or num_buckets % sides:
             raise ValueError(

@@ -4,6 +4,11 @@ import math
 
 import keras
 
+from keras_transformer.arguments import (
+    check_above,
+    check_above_zero,
+    check_positive_or_none,
+)
 from keras_transformer.layers.position_scheme import PositionScheme
 from keras_transformer.ops.rotary import (
     llama3_rates,
@@ -13,8 +18,9 @@ from keras_transformer.ops.rotary import (
     yarn_rates,
 )
 
-# Scalings that keep fast pairs, stretch slow ones and ramp between.
+# Scalings that keep fast pairs, stretch slow ones and ramp between, and the ends of their ramps.
 RAMPED = {"yarn": yarn_rates, "llama3": llama3_rates}
+_BETAS = {"yarn": (32.0, 1.0), "llama3": (4.0, 1.0)}
 
 
 @keras.saving.register_keras_serializable(package="keras_transformer")
@@ -34,11 +40,11 @@ class RotaryPosition(PositionScheme):
             (positions / factor), "ntk" (a larger base: fast pairs stay as they were trained),
             "yarn" (slow pairs stretched, fast pairs kept, scores sharpened) or "llama3" (likewise,
             scores as they are: Llama 3.1 and later).
-        factor: float >= 1, new length / trained length; only with a `scaling`.
+        factor: float >= 1, new length / trained length; with a `scaling` only, which needs it.
         original_length: int, the trained length; "yarn" and "llama3" only, which need it.
         beta_fast, beta_slow: floats, turns in the trained length above which a pair is kept, and
             below which it is stretched whole; "yarn" and "llama3" only, which take 32 and 1, and
-            4 and 1.
+            4 and 1, by default.
 
     Raises:
         ValueError: if an argument is outside its rule, or goes with no such scaling.
@@ -57,34 +63,34 @@ class RotaryPosition(PositionScheme):
         rotary_dim=None,
         layout="interleaved",
         scaling=None,
-        factor=1.0,
+        factor=None,
         original_length=None,
-        beta_fast=32.0,
-        beta_slow=1.0,
+        beta_fast=None,
+        beta_slow=None,
         **kwargs,
     ):
         super().__init__(**kwargs)
-        if not base > 1:
-            raise ValueError(f"`base` must be above 1; got {base!r}. The paper takes 10000.")
-        if rotary_dim is not None and (rotary_dim < 2 or rotary_dim % 2):
+        check_above(1, base=base)
+        check_positive_or_none(rotary_dim=rotary_dim, original_length=original_length)
+        if rotary_dim is not None and rotary_dim % 2:
             raise ValueError(
-                f"`rotary_dim` must be even and positive; got {rotary_dim!r}. Entries turn "
-                "in pairs: pass 2, 4, ..."
+                f"`rotary_dim` must be even; got {rotary_dim!r}. Entries turn in pairs: pass 2, 4, "
+                "..."
             )
         if layout not in ("interleaved", "half_split"):
             raise ValueError(
                 f'`layout` must be "interleaved" or "half_split"; got {layout!r}. Imported weights '
                 "say which of the two they were trained with."
             )
-        _check_scaling(scaling, factor, original_length, beta_fast, beta_slow)
+        _check_scaling(scaling, factor, original_length)
+        betas = _betas(scaling, beta_fast, beta_slow)
         self.base = base
         self.rotary_dim = rotary_dim
         self.layout = layout
         self.scaling = scaling
         self.factor = factor
         self.original_length = original_length
-        self.beta_fast = beta_fast
-        self.beta_slow = beta_slow
+        self.beta_fast, self.beta_slow = betas
 
     def build(self, heads_shape):
         width = self.rotary_dim or heads_shape[-1]
@@ -131,29 +137,46 @@ class RotaryPosition(PositionScheme):
         }
 
 
-def _check_scaling(scaling, factor, original_length, beta_fast, beta_slow):
+def _check_scaling(scaling, factor, original_length):
     if scaling not in (None, "linear", "ntk", *RAMPED):
         raise ValueError(
             f'`scaling` must be None, "linear", "ntk", "yarn" or "llama3"; got {scaling!r}. Take '
             "None for a model that is used at the length it was trained at."
         )
-    if not factor >= 1 or (scaling is None and factor != 1):
+    if (scaling is None) != (factor is None):
         raise ValueError(
-            f"`factor` must be at least 1, and 1 without a `scaling`; got {factor!r}. Pass "
-            '`scaling="yarn"` or another one.'
+            f"`factor` must be given with a `scaling` and without one left out; got {factor!r} for "
+            f"{scaling!r}. It is the new length over the trained one."
         )
+    if factor is not None:
+        check_above_zero(factor=factor)
+        if factor < 1:
+            raise ValueError(
+                f"`factor` must be at least 1; got {factor!r}. A shorter text needs no scaling."
+            )
     if (scaling in RAMPED) != (original_length is not None):
         raise ValueError(
             '`original_length` must be given with `scaling="yarn"` or "llama3" and with no other; '
             f"got {original_length!r} for {scaling!r}. It is the length the model was trained at."
         )
-    if scaling not in RAMPED and (beta_fast, beta_slow) != (32.0, 1.0):
+
+
+def _betas(scaling, beta_fast, beta_slow):
+    """Returns the ends of the ramp, those of the scaling's paper by default; None without one."""
+    if scaling not in RAMPED:
+        if (beta_fast, beta_slow) != (None, None):
+            raise ValueError(
+                "`beta_fast` and `beta_slow` must be left out unless `scaling` is one of "
+                f"{tuple(RAMPED)}; got {beta_fast!r} and {beta_slow!r}. Remove them."
+            )
+        return None, None
+    usual_fast, usual_slow = _BETAS[scaling]
+    beta_fast = usual_fast if beta_fast is None else beta_fast
+    beta_slow = usual_slow if beta_slow is None else beta_slow
+    check_above_zero(beta_fast=beta_fast, beta_slow=beta_slow)
+    if not beta_fast > beta_slow:
         raise ValueError(
-            "`beta_fast` and `beta_slow` must be left alone unless `scaling` is one of "
-            f"{tuple(RAMPED)}; got {beta_fast!r} and {beta_slow!r}. Remove them."
+            f"`beta_fast` must be above `beta_slow`; got {beta_fast!r} and {beta_slow!r}. "
+            f"{scaling!r} takes {usual_fast} and {usual_slow}."
         )
-    if not beta_fast > beta_slow > 0:
-        raise ValueError(
-            f"`beta_fast` must be above `beta_slow`, and both above 0; got {beta_fast!r} and "
-            f"{beta_slow!r}. The paper takes 32 and 1."
-        )
+    return beta_fast, beta_slow

@@ -3,6 +3,7 @@
 import keras
 from keras import ops
 
+from keras_transformer.arguments import check_above
 from keras_transformer.ops.positions import (
     check_encoded_positions,
     encoded_positions,
@@ -46,10 +47,7 @@ class SinusoidalPositionEncoding(keras.layers.Layer):
 
     def __init__(self, max_wavelength=10000, layout="interleaved", **kwargs):
         super().__init__(**kwargs)
-        if not max_wavelength > 1:
-            raise ValueError(
-                f"`max_wavelength` must be above 1; got {max_wavelength!r}. The paper takes 10000."
-            )
+        check_above(1, max_wavelength=max_wavelength)
         if layout not in ("interleaved", "half_split"):
             raise ValueError(
                 f'`layout` must be "interleaved" or "half_split"; got {layout!r}. The first is the '

@@ -3,6 +3,12 @@
 import keras
 from keras import ops
 
+from keras_transformer.arguments import (
+    check_flags,
+    check_from_zero,
+    check_positive,
+    check_positive_or_none,
+)
 from keras_transformer.layers.attention_mechanism import Attended, AttentionMechanism
 from keras_transformer.layers.blockwise_attention import few_scores
 from keras_transformer.layers.key_value_cache import check_room
@@ -44,19 +50,10 @@ class SlidingWindowAttention(AttentionMechanism):
         self, window, global_tokens=0, global_projections=False, block_size=None, **kwargs
     ):
         super().__init__(**kwargs)
-        if not isinstance(window, int) or window < 1:
-            raise ValueError(
-                f"`window` must be a positive integer; got {window!r}. With 1 a token sees itself."
-            )
-        if not isinstance(global_tokens, int) or global_tokens < 0:
-            raise ValueError(
-                f"`global_tokens` must be an integer from 0; got {global_tokens!r}. Name tokens "
-                "that are not the first ones by the call's `global_mask`."
-            )
-        if block_size is not None and (not isinstance(block_size, int) or block_size < 1):
-            raise ValueError(
-                f"`block_size` must be a positive integer or None; got {block_size!r}. Take None."
-            )
+        check_positive(window=window)
+        check_from_zero(global_tokens=global_tokens)
+        check_flags(global_projections=global_projections)
+        check_positive_or_none(block_size=block_size)
         self.window = window
         self.global_tokens = global_tokens
         self.global_projections = global_projections

@@ -5,6 +5,7 @@ from keras import ops
 
 from keras_transformer.arguments import (
     check_above_zero,
+    check_flags,
     check_positive,
     check_positive_or_none,
     check_rates,
@@ -66,6 +67,7 @@ class TransformerBlock(keras.layers.Layer):
         check_rates(dropout=dropout, attention_dropout=attention_dropout)
         check_rates(feed_forward_dropout=feed_forward_dropout)
         check_above_zero(epsilon=epsilon)
+        check_flags(gated=gated, normalize_first=normalize_first, use_bias=use_bias)
         check_score_options(attention_scale, logit_soft_cap, query_key_norm, "attention_scale")
         if normalization not in NORMALIZATIONS:
             raise ValueError(

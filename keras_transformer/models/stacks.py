@@ -38,13 +38,6 @@ def check_block_options(options):
         )
 
 
-def check_positive(**sizes):
-    """Raises ValueError naming the size that is not a positive integer."""
-    for name, value in sizes.items():
-        if not isinstance(value, int) or value < 1:
-            raise ValueError(f"`{name}` must be a positive integer; got {value!r}. Pass 1 or more.")
-
-
 def check_special_ids(vocabulary_size, **ids):
     """Raises ValueError naming the special id that the vocabulary does not have."""
     for name, value in ids.items():

@@ -6,7 +6,7 @@ import keras
 import numpy as np
 from keras import ops
 
-from keras_transformer.arguments import check_rates
+from keras_transformer.arguments import check_positive, check_rates
 from keras_transformer.decoding.state import DecodingState
 from keras_transformer.layers.decoder_block import DecoderBlock
 from keras_transformer.layers.encoder_block import EncoderBlock
@@ -19,7 +19,6 @@ from keras_transformer.models.stacks import (
     EmbeddedInput,
     Stack,
     check_block_options,
-    check_positive,
     check_special_ids,
     serialized,
     started,

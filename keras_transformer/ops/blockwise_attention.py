@@ -12,10 +12,10 @@ Letters: B batch, T queries, S keys, N query heads, M key/value heads (N = M G),
 widths; t and s the lengths of a block of queries and of keys.
 """
 
-import numpy as np
 from keras import ops
 
 from keras_transformer.ops import backend
+from keras_transformer.ops.attention import LOWEST
 from keras_transformer.ops.blocks import Blocks, heads_last, joined_rows, key_block
 from keras_transformer.ops.blockwise_gradient import blockwise_gradients
 from keras_transformer.ops.score_blocks import (
@@ -26,8 +26,6 @@ from keras_transformer.ops.score_blocks import (
     score_block,
     times_keys,
 )
-
-LOWEST = float(np.finfo("float32").min)
 
 # Fields of a request that are tensors: they pass through the custom gradient by name.
 _TENSOR_FIELDS = (

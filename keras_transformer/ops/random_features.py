@@ -16,8 +16,7 @@ import numpy as np
 from keras import ops
 
 from keras_transformer.ops import backend
-
-LOWEST = float(np.finfo("float32").min)
+from keras_transformer.ops.attention import LOWEST
 
 
 class FeatureSums(NamedTuple):

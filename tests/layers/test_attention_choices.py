@@ -1,5 +1,7 @@
 """Laws that hold for every position scheme with every mechanism."""
 
+from functools import partial
+
 import keras
 import numpy as np
 import pytest
@@ -219,3 +221,66 @@ def test_case_23_normalization_of_extreme_rows_in_half_precision(norm):
     layer = layer_of("none", "dense", query_key_norm=norm, dtype="mixed_float16")
     for rows in (np.zeros((1, T, D)), np.ones((1, T, D)), np.full((1, T, D), 3e3)):
         assert np.isfinite(numbers(layer(rows.astype("float32"), rows.astype("float32")))).all()
+
+
+@pytest.mark.any_backend
+@pytest.mark.parametrize(
+    "cls, name, wrong",
+    [
+        (RotaryPosition, "base", ("x", np.inf, True, 1)),
+        (RotaryPosition, "rotary_dim", (3, 2.0, "2", True, 0)),
+        (partial(RotaryPosition, scaling="linear"), "factor", (None, "2", np.inf, 0.5, True)),
+        (partial(RotaryPosition, scaling="yarn", factor=2), "original_length", (0, 1.5, "9")),
+        (partial(RotaryPosition, scaling="ntk", factor=2), "beta_fast", (32.0,)),
+        (RelativePositionBias, "num_buckets", (8.0, "8", True, 3)),
+        (RelativePositionBias, "max_distance", (128.0, "9", None, 3)),
+        (RelativePositionBias, "bidirectional", ("no", None, 1)),
+        (SinusoidalPositionEncoding, "max_wavelength", ("x", np.inf, 1, True)),
+        (LearnedPositionEncoding, "max_length", (True, 1.0, 0)),
+        (RandomFeatureAttention, "num_features", (True, 4.0, "4", 0)),
+        (RandomFeatureAttention, "seed", ("x", 1.5, -1, True)),
+        (SlidingWindowAttention, "window", (True, 2.0, "2", 0)),
+        (partial(SlidingWindowAttention, 3), "global_tokens", (True, 1.0, -1)),
+        (partial(SlidingWindowAttention, 3), "global_projections", ("yes", 1)),
+        (partial(SlidingWindowAttention, 3), "block_size", (True, 2.0, 0)),
+        (BlockwiseAttention, "block_size", (True, 2.0, 0, None)),
+        (partial(MultiHeadAttention, 2, 4), "scale", (np.inf, True, "x", -1)),
+        (partial(MultiHeadAttention, 2, 4), "logit_soft_cap", (np.inf, True, 0)),
+        (partial(MultiHeadAttention, 2, 4), "use_bias", ("no", None, 1)),
+        (partial(MultiHeadAttention, 2, 4), "query_key_norm", (["rms"], "batch")),
+        (partial(MultiHeadAttention, 2, 4), "dropout", (True, "x", 1)),
+    ],
+)
+def test_wrong_arguments_are_named(cls, name, wrong):
+    for value in wrong:
+        with pytest.raises(ValueError, match=f"`{name}`"):
+            cls(**{name: value})
+
+
+@pytest.mark.any_backend
+def test_integers_of_numpy_are_integers():
+    SlidingWindowAttention(np.int64(3), global_tokens=np.int32(1))
+    MultiHeadAttention(np.int64(2), np.int64(4), position=RotaryPosition(rotary_dim=np.int32(2)))
+
+
+@pytest.mark.any_backend
+def test_scalings_take_the_turns_of_their_papers():
+    for scaling, betas in (("yarn", (32, 1)), ("llama3", (4, 1))):
+        position = RotaryPosition(scaling=scaling, factor=2, original_length=64)
+        assert (position.beta_fast, position.beta_slow) == betas
+
+
+@pytest.mark.any_backend
+def test_features_cannot_be_drawn_again_before_they_are_drawn():
+    with pytest.raises(ValueError, match="must be built before `redraw`"):
+        RandomFeatureAttention(8).redraw()
+
+
+@pytest.mark.any_backend
+@pytest.mark.parametrize(
+    "options", [{"dropout": 0.1}, {"logit_soft_cap": 5.0}, {"position": AlibiBias()}]
+)
+def test_what_a_mechanism_refuses_it_refuses_when_the_layer_is_built(options):
+    layer = MultiHeadAttention(2, 4, mechanism=RandomFeatureAttention(8), **options)
+    with pytest.raises(ValueError, match="random features cannot do"):
+        layer.build((B, T, D), (B, T, D))

@@ -457,7 +457,7 @@ def test_wrong_inputs():
         ("key_mask", np.ones((B, S, 1), "bool"), r"must have shape \(B, S\)"),
         ("query_mask", np.ones((B, S), "bool"), r"\(B, T\), here \(2, 5\); got \(2, 7\)"),
         ("query_positions", np.arange(S), r"\(T\) or \(B, T\), here \(5\) or \(2, 5\)"),
-        ("query_positions", np.zeros(T), "must hold integers; got float64"),
+        ("query_positions", np.zeros(T), "must hold integers; got float"),
         ("key_positions", np.zeros((B, T), "int32"), r"here \(7\) or \(2, 7\); got \(2, 5\)"),
         ("query_segments", np.zeros((B, S), "int32"), r"must have shape"),
         ("global_mask", np.ones((B, T), "bool"), "must be left out unless"),
