@@ -10,10 +10,11 @@ from keras_transformer.ops import backend
 def check_room(places, index, count):
     """Raises ValueError where `count` tokens from `index` on do not fit into so many places.
 
-    A compiled step does not know its index; the searches make caches as long as they read.
+    A compiled step may not know them; the searches make caches as long as they read.
     """
     start = backend.concrete(index)
-    if start is not None and int(start) + count > places:
+    known = all(each is not None for each in (start, count, places))
+    if known and int(start) + count > places:
         raise ValueError(
             f"`length` of the cache must hold every token; got {places} places for {count} tokens "
             f"from {int(start)} on. Make the cache longer with `empty_cache(rows, length)`."
