@@ -1,4 +1,4 @@
-"""Projections of the same inputs to the heads of queries, keys and values."""
+"""Projections to the heads of queries, keys and values, and back, as plain matrix products."""
 
 import numpy as np
 from keras import ops
@@ -27,3 +27,21 @@ def project_heads(inputs, denses):
         ops.reshape(heads, (shape[0], shape[1], *dense.kernel.shape[1:]))
         for heads, dense in zip(ops.split(products, ends.tolist(), axis=-1), denses, strict=True)
     ]
+
+
+def merge_heads(heads, dense):
+    """Applies the output projection to the heads.
+
+    Args:
+        heads: (B, T, N, W). dense: `EinsumDense` layer "btnh,nhd->btd".
+
+    Returns:
+        (B, T, D). A quantized layer projects by itself.
+    """
+    if dense.quantization_mode is not None:
+        return dense(heads)
+    width, dtype = dense.kernel.shape[-1], dense.compute_dtype
+    batch, length, count, head_width = ops.shape(heads)
+    side_by_side = ops.reshape(ops.cast(heads, dtype), (batch, length, count * head_width))
+    outputs = ops.matmul(side_by_side, ops.cast(ops.reshape(dense.kernel, (-1, width)), dtype))
+    return outputs if dense.bias is None else ops.add(outputs, ops.cast(dense.bias, dtype))

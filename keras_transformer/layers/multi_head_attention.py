@@ -11,7 +11,7 @@ from keras_transformer.arguments import (
     check_rates,
 )
 from keras_transformer.layers.attention_mechanism import get_mechanism
-from keras_transformer.layers.head_projection import project_heads
+from keras_transformer.layers.head_projection import merge_heads, project_heads
 from keras_transformer.layers.position_scheme import get_position_scheme
 from keras_transformer.layers.quantization_record import QuantizationRecord
 from keras_transformer.ops.attention_axes import both_masks, four_axes, mask_axes, two_axes
@@ -256,7 +256,7 @@ class MultiHeadAttention(QuantizationRecord, keras.layers.Layer):
         projected = self._project(query, key, value)
         query_heads, key_heads, value_heads = self._placed(*projected, request)
         attended = self._attend(query_heads, key_heads, value_heads, request, query_mask)
-        outputs = self.output_dense(attended.output)
+        outputs = merge_heads(attended.output, self.output_dense)
         return (outputs, attended.weights) if return_attention_scores else outputs
 
     def _cast(self, query, value, key):
@@ -368,7 +368,7 @@ class MultiHeadAttention(QuantizationRecord, keras.layers.Layer):
         placed = request._replace(key_positions=positions)
         query, key, value = self._placed(*self._project(inputs, inputs, inputs), placed)
         attended, cache = self.mechanism.step(query, key, value, cache, index, request)
-        return self.output_dense(attended.output), cache
+        return merge_heads(attended.output, self.output_dense), cache
 
     def remember(self, context):
         """Returns keys (B, M, S, H) and values (B, M, S, W) of a context that is read often."""
@@ -396,7 +396,7 @@ class MultiHeadAttention(QuantizationRecord, keras.layers.Layer):
         request = self._request(key_mask=key_mask)
         attended = self.mechanism.recall(together, key, value, request)
         output = ops.reshape(attended.output, (shape[0], shape[1], self.num_heads, self.value_dim))
-        return self.output_dense(output)
+        return merge_heads(output, self.output_dense)
 
     def compute_output_shape(self, query_shape, value_shape, key_shape=None):
         return (*query_shape[:-1], self.output_shape or query_shape[-1])

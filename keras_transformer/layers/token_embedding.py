@@ -6,7 +6,12 @@ import keras
 from keras import ops
 
 from keras_transformer.arguments import check_positive
-from keras_transformer.ops.backend import check_ids, rows_inside, set_keras_mask
+from keras_transformer.ops.backend import (
+    check_ids,
+    matrix_product,
+    rows_inside,
+    set_keras_mask,
+)
 
 
 @keras.saving.register_keras_serializable(package="keras_transformer")
@@ -94,14 +99,25 @@ class TokenEmbedding(keras.layers.ReversibleEmbedding):
             )
 
     def call(self, inputs, reverse=False):
-        return self._logits_or_vectors(super().call, inputs, reverse)
+        if not reverse:
+            return self._vectors(super().call, inputs)
+        if not self.has_plain_head:
+            return self._scaled_and_shifted(super().call(inputs, reverse=True))
+        table = ops.convert_to_tensor(self.embeddings)
+        inputs = ops.cast(inputs, table.dtype)
+        return self._scaled_and_shifted(matrix_product(inputs, table, transpose_right=True))
+
+    @property
+    def has_plain_head(self):
+        """Whether the logits are x E^T, without Keras's soft cap or a dtype of their own."""
+        return self.tie_weights and self.logit_soft_cap is None and self.reverse_dtype is None
 
     def quantized_call(self, inputs, reverse=False):
-        return self._logits_or_vectors(super().quantized_call, inputs, reverse)
+        if not reverse:
+            return self._vectors(super().quantized_call, inputs)
+        return self._scaled_and_shifted(super().quantized_call(inputs, reverse=True))
 
-    def _logits_or_vectors(self, call, inputs, reverse):
-        if reverse:
-            return self._scaled_and_shifted(call(inputs, reverse=True))
+    def _vectors(self, call, inputs):
         ids = check_ids(
             ops.cast(inputs, "int32"),
             self.vocabulary_size,

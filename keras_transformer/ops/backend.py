@@ -37,6 +37,10 @@ __all__ = [
 ]
 
 
+# Rows of a decoding step's products.
+FEW_ROWS = 8
+
+
 def concrete(tensor):
     """Returns the values as a numpy array, or None where they are not known yet (in a trace)."""
     if isinstance(tensor, np.ndarray | np.generic | int | float | list | tuple):
@@ -203,10 +207,15 @@ def add_product(total, left, right):
 
 def matrix_product(left, right, transpose_left=False, transpose_right=False):
     """Returns left right over the last two axes, either read transposed without a copy of it."""
-    if keras.config.backend() == "tensorflow":
+    backend = keras.config.backend()
+    if backend == "tensorflow":
         import tensorflow as tf
 
         return tf.matmul(left, right, transpose_a=transpose_left, transpose_b=transpose_right)
+    if backend == "jax" and transpose_right and not transpose_left and left.shape[-2] <= FEW_ROWS:
+        # XLA on a CPU transposes the right matrix in memory for few rows: a decoding step would
+        # copy the whole vocabulary's. It reads the left one as it lies.
+        return ops.swapaxes(ops.matmul(right, ops.swapaxes(left, -1, -2)), -1, -2)
     left = ops.swapaxes(left, -1, -2) if transpose_left else left
     return ops.matmul(left, ops.swapaxes(right, -1, -2) if transpose_right else right)
 
