@@ -79,8 +79,7 @@ class AttentionMechanism(SharedLayer):
         _, length, heads, width = query.shape
         # K hypotheses of T queries are K T queries of one sentence.
         together = ops.reshape(query, (-1, cache.num_hypotheses * length, heads, width))
-        key, value = cache.view(cache.key), cache.view(cache.value)
-        output = self.recall(together, key, value, cache.narrowed(request)).output
+        output = self.recall(together, cache.key, cache.value, cache.narrowed(request)).output
         return Attended(ops.reshape(output, (-1, length, heads, output.shape[-1]))), cache
 
     def recall(self, query, key, value, request):

@@ -28,8 +28,11 @@ class KeyValueCache(NamedTuple):
     were written. When a search goes on with other hypotheses, only `origins` changes: the cache of
     a search over 128 rows is 100 MB at the paper's base size, and `origins` is a few kB.
 
+    The K rows of a place lie side by side, so that a step writes one block and attention reads the
+    whole as it lies: a compiler has no reason to copy it.
+
     Attributes:
-        key: (B, M, K, L, H), turned by position already. value: (B, M, K, L, W).
+        key: (B, M, L K, H), turned by position already. value: (B, M, L K, W).
         positions: int32 (B, L), the absolute position in each place, -1 where it is empty.
         origins: int32 (B, K, L): in which of the K rows a hypothesis finds the token of a place.
     """
@@ -43,8 +46,8 @@ class KeyValueCache(NamedTuple):
     def empty(cls, rows, length, num_heads, key_dim, value_dim, dtype):
         """Returns a cache of `length` places for one hypothesis of each of `rows` sentences."""
         return cls(
-            key=ops.zeros((rows, num_heads, 1, length, key_dim), dtype=dtype),
-            value=ops.zeros((rows, num_heads, 1, length, value_dim), dtype=dtype),
+            key=ops.zeros((rows, num_heads, length, key_dim), dtype=dtype),
+            value=ops.zeros((rows, num_heads, length, value_dim), dtype=dtype),
             positions=ops.full((rows, length), -1, dtype="int32"),
             origins=ops.zeros((rows, 1, length), dtype="int32"),
         )
@@ -52,20 +55,27 @@ class KeyValueCache(NamedTuple):
     @property
     def num_hypotheses(self):
         """K, how many hypotheses a sentence has."""
-        return self.key.shape[2]
+        return self.origins.shape[1]
 
     def repeat_rows(self, times):
         """Returns the cache with every hypothesis repeated `times` times, copies adjacent.
 
         The rows added are empty: all copies find the tokens so far where they were written.
         """
-        more = ((0, 0), (0, 0), (0, self.num_hypotheses * (times - 1)), (0, 0), (0, 0))
         return KeyValueCache(
-            key=ops.pad(self.key, more),
-            value=ops.pad(self.value, more),
+            key=self._with_more_rows(self.key, times),
+            value=self._with_more_rows(self.value, times),
             positions=self.positions,
             origins=ops.repeat(self.origins, times, axis=1),
         )
+
+    def _with_more_rows(self, heads, times):
+        """Returns (B, M, L K times, X) from (B, M, L K, X), the first K of each place as before."""
+        batch, groups, places, width = ops.shape(heads)
+        count = self.num_hypotheses
+        by_place = ops.reshape(heads, (batch, groups, places // count, count, width))
+        more = ((0, 0), (0, 0), (0, 0), (0, count * (times - 1)), (0, 0))
+        return ops.reshape(ops.pad(by_place, more), (batch, groups, places * times, width))
 
     def select_rows(self, parents):
         """Returns the cache whose hypotheses go on from the old ones `parents`, int32 (B, K)."""
@@ -84,33 +94,30 @@ class KeyValueCache(NamedTuple):
         Raises:
             ValueError: if the tokens do not fit, in an eager call.
         """
-        check_room(self.key.shape[3], index, key.shape[1])
+        check_room(self.origins.shape[2], index, key.shape[1])
         count, length = self.num_hypotheses, key.shape[1]
         positions = ops.reshape(ops.cast(positions, "int32"), (-1, count, length))  # (B, K, T)
         own = ops.broadcast_to(
             ops.arange(count, dtype="int32")[None, :, None], ops.shape(positions)
         )
-        start = (0, 0, 0, index, 0)
+        start = (0, 0, index * count, 0)
         return KeyValueCache(
-            key=backend.write(self.key, self._by_sentence(key), start),
-            value=backend.write(self.value, self._by_sentence(value), start),
+            key=backend.write(self.key, self._by_place(key), start),
+            value=backend.write(self.value, self._by_place(value), start),
             positions=ops.slice_update(self.positions, (0, index), positions[:, 0]),
             origins=ops.slice_update(self.origins, (0, 0, index), own),
         )
 
-    def _by_sentence(self, heads):
-        """Returns (B, M, K, T, X) from (R, T, M, X)."""
-        groups, width = heads.shape[2:]
-        shape = (-1, self.num_hypotheses, heads.shape[1], groups, width)
-        return ops.transpose(ops.cast(ops.reshape(heads, shape), self.key.dtype), (0, 3, 1, 2, 4))
-
-    def view(self, heads):
-        """Returns (B, M, K L, X): `key` or `value`, the places of all hypotheses in a row."""
-        batch, groups, count, length, width = ops.shape(heads)
-        return ops.reshape(heads, (batch, groups, count * length, width))
+    def _by_place(self, heads):
+        """Returns (B, M, T K, X) from (R, T, M, X)."""
+        length, groups, width = heads.shape[1:]
+        count = self.num_hypotheses
+        heads = ops.reshape(ops.cast(heads, self.key.dtype), (-1, count, length, groups, width))
+        heads = ops.transpose(heads, (0, 3, 2, 1, 4))  # (B, M, T, K, X)
+        return ops.reshape(heads, (-1, groups, length * count, width))
 
     def narrowed(self, request):
-        """Returns the request for K T queries of a sentence over the K L places of its rows.
+        """Returns the request for K T queries of a sentence over the L K rows of its places.
 
         A query sees the places of its own history, which `origins` tells.
 
@@ -120,13 +127,13 @@ class KeyValueCache(NamedTuple):
         count, length = self.num_hypotheses, request.query_positions.shape[1]
         request = request._replace(
             query_positions=ops.reshape(request.query_positions, (-1, count * length)),
-            key_positions=ops.tile(self.positions, (1, count)),  # (B, K L)
+            key_positions=ops.repeat(self.positions, count, axis=1),  # (B, L K)
         )
         if count == 1:
             return request
-        rows = ops.arange(count, dtype="int32")[:, None]
-        own = ops.equal(self.origins[:, :, None, None, :], rows)  # (B, K, 1, K, L)
-        own = ops.repeat(own, length, axis=2)  # (B, K, T, K, L)
+        rows = ops.arange(count, dtype="int32")
+        own = ops.equal(self.origins[:, :, None, :, None], rows)  # (B, K, 1, L, K)
+        own = ops.repeat(own, length, axis=2)  # (B, K, T, L, K)
         places = ops.shape(self.origins)[2]
-        own = ops.reshape(own, (-1, 1, count * length, count * places))
+        own = ops.reshape(own, (-1, 1, count * length, places * count))
         return request._replace(attention_mask=own)
