@@ -7,7 +7,14 @@ hidden, and guesses those. Then it is told, for a few captions, which are about 
 about animals, and judges captions about other people and animals: words that no label has named.
 The same encoder with random weights learns from the same labels, in as many steps.
 
-FIGURES
+Expected, in some 4 processor minutes on TensorFlow (a guess is right in 0.500):
+
+    labels  pre-trained  from scratch
+         8        0.606         0.553
+        32        0.688         0.607
+       128        0.800         0.654
+
+Each figure is the mean of two draws of labels, on 400 captions; gaps below 0.04 say little.
 """
 
 import argparse
@@ -233,7 +240,7 @@ def jit_compile():
 
 def parse_arguments():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--epochs", type=positive, default=12, help="of pre-training")
+    parser.add_argument("--epochs", type=positive, default=8, help="of pre-training")
     parser.add_argument("--captions", type=positive, default=10000, help="to read in pre-training")
     parser.add_argument("--finetuning-steps", type=positive, default=150, help="of 16 captions")
     parser.add_argument("--rate", type=float, default=5e-4, help="learning rate of fine-tuning")

@@ -6,6 +6,8 @@ import numpy as np
 from keras import ops
 from workloads import END, PAD, START, Size, random_batches
 
+from contenders.fit_clock import FitClock
+
 
 class Training:
     """`model.fit` of a Transformer of KerasHub's layers; their dropout is not the user's choice."""
@@ -23,10 +25,17 @@ class Training:
 
     def run(self, repeats):
         source, target, labels = self.batches.first(repeats)
+        clock = FitClock()
         history = self.model.fit(
-            [source, target], labels, batch_size=self.batch_size, shuffle=False, verbose=0
+            [source, target],
+            labels,
+            batch_size=self.batch_size,
+            shuffle=False,
+            verbose=0,
+            callbacks=[clock],
         )
         self.loss = history.history["loss"][-1]
+        return clock.seconds
 
     def facts(self):
         return {"parameters": self.model.count_params(), "loss": self.loss}

@@ -8,6 +8,7 @@ import numpy as np
 from keras import ops
 from workloads import END, PAD, START, Size, random_batches
 
+from contenders.fit_clock import FitClock
 from keras_transformer.decoding import BeamSearch, GreedySearch
 from keras_transformer.decoding.compilation import count_traces
 from keras_transformer.models import Transformer
@@ -51,14 +52,17 @@ class Training:
 
     def run(self, repeats):
         source, target, labels = self.batches.first(repeats)
+        clock = FitClock()
         history = self.model.fit(
             {"source": source, "target": target},
             labels,
             batch_size=self.batch_size,
             shuffle=False,
             verbose=0,
+            callbacks=[clock],
         )
         self.loss = history.history["loss"][-1]
+        return clock.seconds
 
     def facts(self):
         return {
