@@ -73,7 +73,7 @@ def their_inputs(name, theirs):
         return theirs(tokens, **options)
 
 
-def test_layers_and_outputs_agree(case):
+def test_case_69_layers_and_outputs_agree(case):
     name, theirs, model = case
     said = their_inputs(name, theirs)
     if is_of(name, "gpt2", "llama"):

@@ -91,7 +91,7 @@ def test_what_is_saved_is_loaded(folder):
     np.testing.assert_array_equal(logits_of(huggingface.load_model(folder)), logits_of(model))
 
 
-def test_an_unknown_setting_and_an_unknown_value_are_named(folder):
+def test_case_69_an_unknown_setting_and_an_unknown_value_are_named(folder):
     change_settings(folder, use_alibi=True)
     with pytest.raises(ValueError, match="use_alibi"):
         huggingface.load_model(folder)
@@ -215,7 +215,7 @@ def test_a_pickle_of_plain_weights_is_read_and_any_other_is_not_executed(
 
 @pytest.mark.parametrize("name", ["encoder.embed_tokens.weight", "decoder.embed_tokens.weight"])
 @pytest.mark.parametrize("tied", [True, False])
-def test_the_embedding_of_t5_is_found_under_each_of_its_names(name, tied, tmp_path):
+def test_case_71_the_embedding_of_t5_is_found_under_each_of_its_names(name, tied, tmp_path):
     model = t5(tied)
     huggingface.save_model(model, tmp_path / "t5", "t5")
     change_tensors(tmp_path / "t5", lambda all: all.update({name: all.pop("shared.weight")}))
