@@ -68,7 +68,10 @@ def test_cached_equals_uncached(scheme, mechanism):
         start = end
 
 
-@pytest.mark.parametrize("scheme, mechanism", PAIRS)
+@pytest.mark.parametrize(
+    "scheme, mechanism",
+    [pair for pair in PAIRS if pair[0] in ("none", "relative") and pair[1] != "auto"],
+)
 def test_hypotheses_that_change_places_keep_their_histories(scheme, mechanism):
     """Law 3 for K hypotheses of a sentence, each read again without a cache."""
     hypotheses, layer = 3, layer_of(scheme, mechanism, num_key_value_heads=1)
