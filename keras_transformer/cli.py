@@ -40,15 +40,8 @@ RECIPE_HELP = {
     "length_penalty": "exponent of its length penalty",
     "seed": "of weights, dropout and the order of batches",
 }
-# Options whose names in Python are others than a recipe's.
-_OPTION_OF = {
-    "output": "output",
-    "held_out": "held-out",
-    "directory": "data",
-    "batch_size": "batch-size",
-    "source_language": "source-language",
-    "target_language": "target-language",
-}
+# Options beside a recipe's whose names in Python are in errors too; "directory" is --data.
+_OTHER_OPTIONS = ("output", "held_out", "batch_size", "source_language", "target_language")
 _HELD_OUT = 500
 _CHUNK = 4096  # lines translated at a time, so that output begins before a long input ends
 
@@ -99,9 +92,9 @@ def parse(arguments):
 
 def by_options(message):
     """Returns an error's message in one line, with options in the place of Python's names."""
-    names = {**{name: name for name in RECIPE_HELP}, **_OPTION_OF}
-    for name, option in names.items():
-        message = message.replace(f"`{name}`", f"--{option.replace('_', '-')}")
+    message = message.replace("`directory`", "--data")
+    for name in (*RECIPE_HELP, *_OTHER_OPTIONS):
+        message = message.replace(f"`{name}`", f"--{name.replace('_', '-')}")
     return " ".join(message.replace("overwrite=True", "--overwrite").split())
 
 

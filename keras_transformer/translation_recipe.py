@@ -255,8 +255,8 @@ def _check_output(output, recipe, pairs, resume):
             f"A run must be resumed on its own pairs, training and validation; {output} was begun "
             "on others. Pass the same files, or begin a new run."
         )
-    kept, asked = dataclasses.asdict(begun), dataclasses.asdict(recipe)
     _check_epochs(output, recipe)
+    kept, asked = dataclasses.asdict(begun), dataclasses.asdict(recipe)
     changed = [name for name in asked if name not in AFTERWARDS and asked[name] != kept[name]]
     if changed:
         differences = ", ".join(f"{name} {kept[name]!r}" for name in changed)
@@ -269,7 +269,7 @@ def _check_output(output, recipe, pairs, resume):
 def _check_epochs(output, recipe):
     """Raises ValueError where a resumed run cannot end in the epochs and the average asked for."""
     kept = checkpoint_paths(output / CHECKPOINTS)
-    done = epoch_of(kept[-1]) if kept else 0
+    done = _epochs_done(kept)
     if recipe.epochs < done:
         raise ValueError(
             f"`epochs` must be at least {done}, which the run in {output} has behind it; got "
@@ -302,12 +302,16 @@ def _begin(output, recipe, pairs, tokenizer):
 def _restore(model, output):
     """Loads the last epoch's weights and optimizer state; returns how many epochs are done."""
     paths = checkpoint_paths(output / CHECKPOINTS)
-    done = 0
+    done = _epochs_done(paths)
     if paths:
         model.load_weights(paths[-1])
-        done = epoch_of(paths[-1])
     _forget_history_after(output / HISTORY_FILE, done)
     return done
+
+
+def _epochs_done(paths):
+    """Returns how many epochs a run with these checkpoints has behind it."""
+    return epoch_of(paths[-1]) if paths else 0
 
 
 def _forget_history_after(path, epochs):
