@@ -186,12 +186,7 @@ class CausalLanguageModel(SequenceModel):
         Raises:
             ValueError: if a length is above that of a table of learned positions.
         """
-        self._parts.token_input.check_length(
-            "max_length",
-            target_length,
-            "Lower the search's `max_length` (None is the source's width + 50) or shorten the "
-            "prompt, which counts too.",
-        )
+        self._parts.token_input.check_target_length(target_length)
 
     def start(self, source, max_length):
         """Begins to decode: see `decoding.DecodingState`.

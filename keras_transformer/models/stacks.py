@@ -140,6 +140,15 @@ class EmbeddedInput:
                 f"learned positions; got {length} tokens. {remedy}"
             )
 
+    def check_target_length(self, length):
+        """`check_length` of what is generated, prompt and new tokens together."""
+        self.check_length(
+            "max_length",
+            length,
+            "Lower the search's `max_length` (None is the source's width + 50) or shorten the "
+            "prompt, which counts too.",
+        )
+
 
 class Stack:
     """Blocks one after the other; a pre-norm stack ends with a normalization.

@@ -276,12 +276,7 @@ class Transformer(SequenceModel):
             source_length,
             "Shorten it; a `Translator` cuts sentences at its `max_source_length`.",
         )
-        self._parts.target_input.check_length(
-            "max_length",
-            target_length,
-            "Lower the search's `max_length` (None is the source's width + 50) or shorten the "
-            "prompt, which counts too.",
-        )
+        self._parts.target_input.check_target_length(target_length)
 
     def start(self, source, max_length):
         """Begins to decode: see `decoding.DecodingState`.
