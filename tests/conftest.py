@@ -4,6 +4,7 @@ import gc
 import importlib
 import os
 import sys
+import tempfile
 from functools import partial
 from pathlib import Path
 
@@ -11,9 +12,14 @@ os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 os.environ.setdefault("CUDA_VISIBLE_DEVICES", "")
 # Tests compile much and run little: XLA's optimizations take longer than they save.
 os.environ.setdefault("XLA_FLAGS", "--xla_backend_optimization_level=0")
+# And the same again: JAX keeps what it compiled, for this run and the processes that it starts.
+compilations = tempfile.TemporaryDirectory()
+os.environ.setdefault("JAX_COMPILATION_CACHE_DIR", compilations.name)
+os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0")
+os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES", "-1")
 
-import keras
-import pytest
+import keras  # noqa: E402  the environment comes first
+import pytest  # noqa: E402
 
 BENCHMARKS = str(Path(__file__).parent.parent / "benchmarks")
 

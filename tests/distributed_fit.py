@@ -10,7 +10,8 @@ import sys
 
 DEVICES = int(sys.argv[1])
 if os.environ["KERAS_BACKEND"] == "jax":
-    os.environ["XLA_FLAGS"] = f"--xla_force_host_platform_device_count={DEVICES}"
+    flags = os.environ.get("XLA_FLAGS", "")
+    os.environ["XLA_FLAGS"] = f"{flags} --xla_force_host_platform_device_count={DEVICES}"
 
 import keras  # noqa: E402  the devices are counted first
 import numpy as np  # noqa: E402
