@@ -9,7 +9,7 @@ import numpy as np
 def check_positive(**sizes):
     """Raises ValueError naming the size that is not an integer of at least 1."""
     for name, value in sizes.items():
-        if not _is_integer(value) or value < 1:
+        if not is_integer(value) or value < 1:
             raise ValueError(f"`{name}` must be a positive integer; got {value!r}. Pass 1 or more.")
 
 
@@ -21,7 +21,7 @@ def check_positive_or_none(**sizes):
 def check_from_zero(**counts):
     """Raises ValueError naming the count that is not an integer of at least 0."""
     for name, value in counts.items():
-        if not _is_integer(value) or value < 0:
+        if not is_integer(value) or value < 0:
             raise ValueError(f"`{name}` must be an integer from 0; got {value!r}. Take 0 for none.")
 
 
@@ -35,7 +35,7 @@ def check_flags(**flags):
 def check_id_or_none(**ids):
     """Raises ValueError naming the token id that is neither an integer of at least 0 nor None."""
     for name, value in ids.items():
-        if value is not None and (not _is_integer(value) or value < 0):
+        if value is not None and (not is_integer(value) or value < 0):
             raise ValueError(
                 f"`{name}` must be an integer of at least 0, or None; got {value!r}. Pass the "
                 "tokenizer's id."
@@ -63,7 +63,14 @@ def check_above(bound, **values):
             )
 
 
-def _is_integer(value):
+def check_number(name, value, rule, holds):
+    """Raises where an argument is not a finite number that `holds`; `rule` says so in words."""
+    if not _is_number(value) or not (math.isfinite(value) and holds(value)):
+        raise ValueError(f"`{name}` must be {rule}; got {value!r}. Pass such a number.")
+
+
+def is_integer(value):
+    """Returns whether a value is a whole number, of Python or NumPy, and no boolean."""
     return isinstance(value, numbers.Integral) and not isinstance(value, bool)
 
 

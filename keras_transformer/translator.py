@@ -9,9 +9,9 @@ from typing import NamedTuple
 import keras
 import numpy as np
 
+from keras_transformer.arguments import check_positive
 from keras_transformer.decoding import BeamSearch, Search
 from keras_transformer.decoding.inputs import check_model
-from keras_transformer.decoding.search import check_positive_integer
 from keras_transformer.new_folder import new_folder
 from keras_transformer.text.keras_hub_tokenizer import KerasHubTokenizer, as_tokenizer
 from keras_transformer.text.marian_tokenizer import MarianTokenizer
@@ -83,7 +83,7 @@ class Translator:
 
     def __init__(self, model, tokenizer, search=None, max_source_length=256):
         check_model(model)
-        check_positive_integer("max_source_length", max_source_length)
+        check_positive(max_source_length=max_source_length)
         if search is not None and not isinstance(search, Search):
             raise ValueError(
                 f"`search` must be a `decoding.Search`; got {search!r}. Pass `BeamSearch(...)`."
@@ -116,7 +116,7 @@ class Translator:
 
     def translate_with_scores(self, sentences, batch_size=32):
         """Translates sentences as `translate` does, and returns `Translations`."""
-        check_positive_integer("batch_size", batch_size)
+        check_positive(batch_size=batch_size)
         sources = self._encode(sentences)
         texts = [""] * len(sources)
         scores = np.zeros(len(sources), "float32")

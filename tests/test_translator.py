@@ -99,7 +99,7 @@ def test_sentences_that_are_none(sentences, message):
 
 
 def test_batch_size_must_be_positive():
-    with pytest.raises(ValueError, match="`batch_size` must be an integer of at least 1; got 0"):
+    with pytest.raises(ValueError, match="`batch_size` must be a positive integer; got 0"):
         copier().translate(["a"], batch_size=0)
 
 
@@ -119,7 +119,7 @@ def test_wrong_parts():
         Translator(object(), tokenizer)
     with pytest.raises(ValueError, match="`search` must be a `decoding.Search`; got 4"):
         Translator(CopyModel(tokenizer), tokenizer, search=4)
-    with pytest.raises(ValueError, match="`max_source_length` must be an integer of at least 1"):
+    with pytest.raises(ValueError, match="`max_source_length` must be a positive integer"):
         Translator(CopyModel(tokenizer), tokenizer, max_source_length=0)
     with pytest.raises(ValueError, match="got 97 of the model and None of the tokenizer"):
         Translator(CopyModel(tokenizer), object())

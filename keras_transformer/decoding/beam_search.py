@@ -9,6 +9,7 @@ import keras
 import numpy as np
 from keras import ops
 
+from keras_transformer.arguments import check_number, check_positive
 from keras_transformer.decoding.inputs import resolve_max_length
 from keras_transformer.decoding.prompt import read_prompt
 from keras_transformer.decoding.result import make_result
@@ -20,7 +21,7 @@ from keras_transformer.decoding.scoring import (
     log_probabilities,
     take_hypotheses,
 )
-from keras_transformer.decoding.search import Search, check_number, check_positive_integer
+from keras_transformer.decoding.search import Search
 from keras_transformer.decoding.state import repeat_rows, select_rows
 
 
@@ -196,7 +197,7 @@ class BeamSearch(Search):
 
     def __init__(self, beam_width=4, length_penalty=0.6, max_length=None):
         super().__init__(max_length)
-        check_positive_integer("beam_width", beam_width)
+        check_positive(beam_width=beam_width)
         check_number("length_penalty", length_penalty, "a number of at least 0", lambda x: x >= 0)
         self.beam_width = beam_width
         self.length_penalty = length_penalty

@@ -3,9 +3,10 @@
 import keras
 import numpy as np
 
+from keras_transformer.arguments import check_number
 from keras_transformer.decoding.result import make_result
 from keras_transformer.decoding.scoring import best_tokens, length_penalty
-from keras_transformer.decoding.search import Search, check_number
+from keras_transformer.decoding.search import Search
 from keras_transformer.decoding.single_path import follow_paths
 
 

@@ -7,6 +7,12 @@ import numpy as np
 from keras import ops
 from keras.src.backend import random_seed_dtype
 
+from keras_transformer.arguments import (
+    check_from_zero,
+    check_number,
+    check_positive,
+    check_positive_or_none,
+)
 from keras_transformer.decoding.filters import in_nucleus, penalize_repetition
 from keras_transformer.decoding.result import make_result
 from keras_transformer.decoding.scoring import (
@@ -15,7 +21,7 @@ from keras_transformer.decoding.scoring import (
     best_tokens,
     take_hypotheses,
 )
-from keras_transformer.decoding.search import Search, check_number, check_positive_integer
+from keras_transformer.decoding.search import Search
 from keras_transformer.decoding.single_path import follow_paths
 
 
@@ -159,14 +165,14 @@ class Sampling(Search):
         num_samples=1,
     ):
         super().__init__(max_length)
-        check_positive_integer("top_k", top_k, optional=True)
-        check_positive_integer("num_samples", num_samples)
+        check_positive_or_none(top_k=top_k)
+        check_positive(num_samples=num_samples)
         check_number("temperature", temperature, "a number above 0", lambda x: x > 0)
         check_number("repetition_penalty", repetition_penalty, "a number above 0", lambda x: x > 0)
         if top_p is not None:
             check_number("top_p", top_p, "None or a number in (0, 1]", lambda x: 0 < x <= 1)
         if seed is not None:
-            check_positive_integer("seed", seed + 1 if isinstance(seed, int) else seed)
+            check_from_zero(seed=seed)
         self.temperature = temperature
         self.top_k = top_k
         self.top_p = top_p

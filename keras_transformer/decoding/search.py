@@ -4,6 +4,7 @@ import keras
 import numpy as np
 from keras import ops
 
+from keras_transformer.arguments import check_positive_or_none
 from keras_transformer.decoding.compilation import compiled
 from keras_transformer.decoding.inputs import (
     check_lengths,
@@ -44,7 +45,7 @@ class Search:
     """
 
     def __init__(self, max_length=None):
-        check_positive_integer("max_length", max_length, optional=True)
+        check_positive_or_none(max_length=max_length)
         self.max_length = max_length
 
     def __call__(self, model, source, prompt=None):
@@ -118,20 +119,3 @@ class Search:
             np.zeros(shape, "float32"),
             np.zeros(shape, "int32"),
         )
-
-
-def check_positive_integer(name, value, optional=False):
-    """Raises where an argument is not an integer of at least 1 (or None, if that is allowed)."""
-    if optional and value is None:
-        return
-    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 1:
-        allowed = "an integer of at least 1" + (" or None" if optional else "")
-        raise ValueError(f"`{name}` must be {allowed}; got {value!r}.")
-
-
-def check_number(name, value, rule, holds):
-    """Raises where an argument is not a finite number that `holds`; `rule` says so in words."""
-    if isinstance(value, bool) or not isinstance(value, int | float | np.number):
-        raise ValueError(f"`{name}` must be {rule}; got {value!r}.")
-    if not (np.isfinite(value) and holds(value)):
-        raise ValueError(f"`{name}` must be {rule}; got {value!r}.")

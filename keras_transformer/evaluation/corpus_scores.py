@@ -1,5 +1,6 @@
 """BLEU and chrF of whole corpora, computed by sacrebleu."""
 
+from keras_transformer.arguments import check_from_zero
 from keras_transformer.evaluation.score import Score
 
 
@@ -65,8 +66,7 @@ def chrf(hypotheses, references, *, lowercase=False, word_order=0):
     Reference: "chrF: character n-gram F-score for automatic MT evaluation" (W15-3049).
     """
     metrics = _import_metrics()
-    if isinstance(word_order, bool) or not isinstance(word_order, int) or word_order < 0:
-        raise ValueError(f"`word_order` must be an integer of at least 0; got {word_order!r}.")
+    check_from_zero(word_order=word_order)
     metric = metrics.CHRF(lowercase=lowercase, word_order=word_order)
     return _score(
         metric, "chrF2" + "+" * word_order, ["lowercased"] * lowercase, hypotheses, references

@@ -3,6 +3,7 @@
 import random
 import zlib
 
+from keras_transformer.arguments import check_positive, is_integer
 from keras_transformer.text.captions.nouns import ADJECTIVES, GROUPS
 from keras_transformer.text.captions.verbs import LOCATIONS, TRANSITIVE
 from keras_transformer.text.captions.writer import Writer
@@ -63,8 +64,7 @@ class CaptionGrammar:
         """
         if split not in SPLITS:
             raise ValueError(f"`split` must be one of {SPLITS}; got {split!r}.")
-        if isinstance(count, bool) or not isinstance(count, int) or count < 1:
-            raise ValueError(f"`count` must be a positive integer; got {count!r}.")
+        check_positive(count=count)
         seed = self.seed if seed is None else _checked_seed(seed)
         writer = Writer(random.Random(f"{split} {seed}"))
         found = {}
@@ -91,7 +91,7 @@ class CaptionGrammar:
 
 
 def _checked_seed(seed):
-    if isinstance(seed, bool) or not isinstance(seed, int):
+    if not is_integer(seed):
         raise ValueError(f"`seed` must be an integer; got {seed!r}. Pass for example 0.")
     return seed
 

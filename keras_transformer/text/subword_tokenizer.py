@@ -8,6 +8,8 @@ import re
 
 import keras
 
+from keras_transformer.arguments import check_positive, is_integer
+
 PAD_ID, UNK_ID, START_ID, END_ID = 0, 1, 2, 3
 
 # What an unknown piece becomes in text. SentencePiece's own mark is normalized to "??" when it is
@@ -98,10 +100,7 @@ class SubwordTokenizer:
             raise ValueError(
                 "`sentences` must be an iterable of strings; got one string. Pass a list."
             )
-        if not _is_integer(vocabulary_size) or vocabulary_size < 1:
-            raise ValueError(
-                f"`vocabulary_size` must be a positive integer; got {vocabulary_size!r}."
-            )
+        check_positive(vocabulary_size=vocabulary_size)
         if not 0 < character_coverage <= 1:
             raise ValueError(
                 f"`character_coverage` must be above 0 and at most 1; got {character_coverage!r}."
@@ -230,7 +229,7 @@ class SubwordTokenizer:
         return cls(base64.b64decode(config["model_proto"]))
 
     def _check_id(self, token):
-        if not _is_integer(token) or not 0 <= token < self.vocabulary_size:
+        if not is_integer(token) or not 0 <= token < self.vocabulary_size:
             raise ValueError(
                 f"ids must be integers in [0, {self.vocabulary_size}), the vocabulary; got "
                 f"{token!r}. Does the model belong to this tokenizer?"
@@ -284,7 +283,3 @@ def _size_message(vocabulary_size, reason):
             f"each character; got {vocabulary_size}. Lower `character_coverage` or ask for more."
         )
     return f"SentencePiece cannot train on these sentences: {reason}"
-
-
-def _is_integer(value):
-    return isinstance(value, numbers.Integral) and not isinstance(value, bool)

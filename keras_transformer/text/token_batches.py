@@ -5,6 +5,7 @@ import numbers
 import keras
 import numpy as np
 
+from keras_transformer.arguments import check_from_zero, check_positive, is_integer
 from keras_transformer.text.epoch_remainder import EpochRemainder
 from keras_transformer.text.keras_hub_tokenizer import as_tokenizer
 from keras_transformer.text.length_buckets import epoch_order, make_buckets
@@ -86,13 +87,12 @@ class TokenBatches(keras.utils.PyDataset):
         too_long="skip",
     ):
         super().__init__()
-        _check_integer("tokens_per_batch", tokens_per_batch, 1)
-        _check_integer("length_step", length_step, 1)
-        _check_integer("rows_multiple", rows_multiple, 1, tokens_per_batch)
-        _check_integer("seed", seed, 0)
+        check_positive(tokens_per_batch=tokens_per_batch, length_step=length_step)
+        _check_within("rows_multiple", rows_multiple, 1, tokens_per_batch)
+        check_from_zero(seed=seed)
         limit = tokens_per_batch // rows_multiple
         if max_length is not None:
-            _check_integer("max_length", max_length, 1, limit)
+            _check_within("max_length", max_length, 1, limit)
             limit = max_length
         if too_long not in ("skip", "error"):
             raise ValueError(f'`too_long` must be "skip" or "error"; got {too_long!r}.')
@@ -121,7 +121,7 @@ class TokenBatches(keras.utils.PyDataset):
 
     @epoch.setter
     def epoch(self, epoch):
-        _check_integer("epoch", epoch, 0)
+        check_from_zero(epoch=epoch)
         self._epoch = epoch
         self._asked_for = set()
 
@@ -195,8 +195,8 @@ class TokenBatches(keras.utils.PyDataset):
         Raises:
             ValueError: if the epoch has no batch `start`.
         """
-        _check_integer("epoch", epoch, 0)
-        _check_integer("start", start, 0, len(self) - 1)
+        check_from_zero(epoch=epoch)
+        _check_within("start", start, 0, len(self) - 1)
         return EpochRemainder(self, epoch, start)
 
     def on_epoch_begin(self):
@@ -249,11 +249,12 @@ class TokenBatches(keras.utils.PyDataset):
         return {"source": source, "target": target}, labels, weights
 
 
-def _check_integer(argument, value, least, most=None):
-    is_integer = isinstance(value, numbers.Integral) and not isinstance(value, bool)
-    if not is_integer or value < least or (most is not None and value > most):
-        bound = f"from {least} to {most}" if most is not None else f"of at least {least}"
-        raise ValueError(f"`{argument}` must be an integer {bound}; got {value!r}.")
+def _check_within(argument, value, least, most):
+    if not is_integer(value) or not least <= value <= most:
+        raise ValueError(
+            f"`{argument}` must be an integer from {least} to {most}; got {value!r}. Pass one of "
+            "them."
+        )
 
 
 def _check_tokenizer(tokenizer):

@@ -2,6 +2,7 @@
 
 import keras
 
+from keras_transformer.arguments import check_positive
 from keras_transformer.evaluation import bleu
 
 
@@ -30,8 +31,7 @@ class TranslationScore(keras.callbacks.Callback):
                 "`sources` and `references` must be as many, one or more; got "
                 f"{len(sources)} and {len(references)}. Pass aligned lists."
             )
-        if not isinstance(every, int) or every < 1:
-            raise ValueError(f"`every` must be a positive integer; got {every!r}.")
+        check_positive(every=every)
         self.translate = translate
         self.sources = list(sources)
         self.references = list(references)
