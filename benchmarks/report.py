@@ -115,22 +115,25 @@ def bar_chart(path, title, label, values, spreads):
     _save(figure, path)
 
 
-def line_chart(path, title, labels, lines, logarithmic=False):
-    """Draws one line a name over a doubling axis; nothing without a path.
+def line_chart(path, title, labels, lines, logarithmic=False, doubling=True):
+    """Draws one line a name; nothing without a path.
 
     Args:
         path: of the picture. title: str. labels: what is on the axes, across and up.
-        lines: {name: {x: y}}. logarithmic: whether the axis up is logarithmic too.
+        lines: {name: {x: y}}. logarithmic: whether the axis up is logarithmic.
+        doubling: whether the axis across is, with a tick at each x.
     """
     if path is None:
         return
     figure, axes = _pyplot().subplots(figsize=(7, 4.5), layout="constrained")
     for name, points in lines.items():
         axes.plot(*zip(*points.items(), strict=True), "o-", label=name)
-    ticks = sorted({x for points in lines.values() for x in points})
-    axes.set(title=title, xlabel=labels[0], ylabel=labels[1], xscale="log")
-    axes.set_xticks(ticks, map(str, ticks), minor=False)
-    axes.set_xticks([], minor=True)
+    axes.set(title=title, xlabel=labels[0], ylabel=labels[1])
+    if doubling:
+        ticks = sorted({x for points in lines.values() for x in points})
+        axes.set_xscale("log")
+        axes.set_xticks(ticks, map(str, ticks), minor=False)
+        axes.set_xticks([], minor=True)
     if logarithmic:
         axes.set_yscale("log")
     axes.grid(alpha=0.3)
