@@ -8,12 +8,9 @@ import weakref
 import keras
 from keras import ops
 
+from keras_transformer.decoding.recorded_steps import RecordedModel
+
 _functions = weakref.WeakKeyDictionary()
-
-
-def compiles():
-    """Returns whether the backend compiles functions, so that few distinct shapes save time."""
-    return keras.config.backend() != "torch"
 
 
 def compiled(model, function, **choices):
@@ -44,8 +41,9 @@ def _is_no_warning_of_traces(record):
 class CompiledFunction:
     """A callable of nested arrays, compiled once for each set of shapes.
 
-    `tf.function` on TensorFlow, `jax.jit` on JAX with the model's variables as arguments, and the
-    plain function without gradients on torch. It does not keep the model alive.
+    `tf.function` on TensorFlow, `jax.jit` on JAX with the model's variables as arguments; on torch
+    the plain function without gradients, over the model's recorded steps. It does not keep the
+    model alive.
     """
 
     def __init__(self, model, function, choices):
@@ -94,4 +92,14 @@ class CompiledFunction:
     def _for_torch(self):
         import torch
 
-        return torch.no_grad()(self._run)
+        records = {}
+
+        def count():
+            self.traces += 1
+
+        @torch.no_grad()
+        def run(*arguments):
+            model = RecordedModel(self._model(), records, count)
+            return self._function(model, *arguments, **self._choices)
+
+        return run

@@ -5,7 +5,6 @@ from typing import Any, NamedTuple
 import keras
 import numpy as np
 
-from keras_transformer.decoding.compilation import compiles
 from keras_transformer.decoding.prompt import WIDTH_MULTIPLE
 
 _PROTOCOL = ("start", "step", "start_id", "end_id", "pad_id", "vocabulary_size")
@@ -59,7 +58,7 @@ def prepare_inputs(model, source, prompt):
     prompt_length = prompt.shape[1]
     if prompt_length > 1:
         prompt = _widen(prompt, _round_up(prompt_length), mode="edge")
-    rows = _power_of_two(batch_size) if compiles() else batch_size
+    rows = _power_of_two(batch_size)
     source, prompt = keras.tree.map_structure(lambda part: _fill(part, rows), (source, prompt))
     return SearchInputs(source, prompt, np.int32(prompt_length), batch_size)
 

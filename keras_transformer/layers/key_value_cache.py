@@ -84,7 +84,7 @@ class KeyValueCache(NamedTuple):
     def update(self, key, value, positions, index):
         """Returns the cache with T more tokens, written from place `index` on.
 
-        Where the backend works eagerly, keys and values are written into this cache.
+        Where the backend works eagerly, they are written into this cache.
 
         Args:
             key: (R, T, M, H). value: (R, T, M, W). positions: int32 (R, T), -1 on padding; the same
@@ -104,8 +104,8 @@ class KeyValueCache(NamedTuple):
         return KeyValueCache(
             key=backend.write(self.key, self._by_place(key), start),
             value=backend.write(self.value, self._by_place(value), start),
-            positions=ops.slice_update(self.positions, (0, index), positions[:, 0]),
-            origins=ops.slice_update(self.origins, (0, 0, index), own),
+            positions=backend.write(ops.copy(self.positions), positions[:, 0], (0, index)),
+            origins=backend.write(ops.copy(self.origins), own, (0, 0, index)),
         )
 
     def _by_place(self, heads):

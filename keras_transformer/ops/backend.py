@@ -9,6 +9,7 @@ from keras.src.backend import get_keras_mask, set_keras_mask
 
 __all__ = [
     "add_block",
+    "Unrecordable",
     "add_product",
     "as_matrix",
     "at_least",
@@ -21,6 +22,7 @@ __all__ = [
     "fused_attention",
     "get_keras_mask",
     "has_fused_attention",
+    "is_recorded",
     "lookup_table",
     "matrix_product",
     "loop",
@@ -37,8 +39,8 @@ __all__ = [
 ]
 
 
-# Rows of a decoding step's products.
-FEW_ROWS = 8
+# Rows of a decoding step's products with the vocabulary, up to which they are made another way.
+FEW_ROWS = {"jax": 8, "torch": 64}
 
 
 def concrete(tensor):
@@ -58,9 +60,20 @@ def concrete(tensor):
         if isinstance(tensor, tf.Tensor) and not hasattr(tensor, "numpy"):
             return None
         return np.asarray(tensor) if tf.executing_eagerly() else None
-    if tensor.device.type == "meta":
+    if tensor.device.type == "meta" or is_recorded():
         return None
     return tensor.detach().cpu().numpy()
+
+
+class Unrecordable(RuntimeError):
+    """A step that looks at the values of its tensors cannot be taken down."""
+
+
+def is_recorded():
+    """Returns whether torch is taking down the operations of a step, see `RecordedModel`."""
+    from torch.fx.experimental.proxy_tensor import get_proxy_mode
+
+    return get_proxy_mode() is not None
 
 
 def check_ids(ids, limit, message):
@@ -216,13 +229,30 @@ def matrix_product(left, right, transpose_left=False, transpose_right=False):
         # XLA on a CPU transposes the right matrix in memory for few rows: a decoding step would
         # copy the whole vocabulary's. It reads the left one as it lies.
         return ops.swapaxes(ops.matmul(right, ops.swapaxes(left, -1, -2)), -1, -2)
+    few = backend == "torch" and len(right.shape) == 2 and _has_few_rows(left, right)
+    if few and transpose_right and not transpose_left:
+        return _few_rows_product(left, right)
     left = ops.swapaxes(left, -1, -2) if transpose_left else left
     return ops.matmul(left, ops.swapaxes(right, -1, -2) if transpose_right else right)
 
 
 def _has_few_rows(left, right):
-    """Returns whether a product has no more rows than a decoding step of one sentence."""
-    return math.prod(left.shape[:-1] if len(right.shape) == 2 else left.shape[-2:-1]) <= FEW_ROWS
+    """Returns whether a product has no more rows than a decoding step."""
+    rows = math.prod(left.shape[:-1] if len(right.shape) == 2 else left.shape[-2:-1])
+    return rows <= FEW_ROWS[keras.config.backend()]
+
+
+def _few_rows_product(left, right):
+    """Returns left (..., D) times right (V, D) transposed, (..., V).
+
+    torch on a CPU packs a transposed right matrix anew for each product, which for few rows takes
+    longer than the product: it is the left one here. One row would be a product with a vector,
+    which reads the matrix at a third of the speed that two rows do.
+    """
+    rows = left.reshape(-1, left.shape[-1])
+    together = rows.repeat(2, 1) if len(rows) == 1 else rows
+    product = (right @ together.t()).t()[: len(rows)]
+    return product.reshape(*left.shape[:-1], right.shape[0])
 
 
 def pull_back(function, tensors, output_gradient):
@@ -316,8 +346,16 @@ def _tensorflow_scan(body, carry, inputs):
 
 
 def lookup_table(tensor):
-    """Returns an int tensor in the form that `entry` reads: where loops are Python's, an array."""
-    return tensor.cpu().numpy() if keras.config.backend() == "torch" else tensor
+    """Returns an int tensor in the form that `entry` reads: where loops are Python's, an array.
+
+    Raises:
+        Unrecordable: where the operations of torch are taken down, of which it would be none.
+    """
+    if keras.config.backend() != "torch":
+        return tensor
+    if is_recorded():
+        raise Unrecordable
+    return tensor.cpu().numpy()
 
 
 def entry(table, *index):
@@ -373,10 +411,19 @@ def write(tensor, block, start):
     """
     if keras.config.backend() != "torch":
         return ops.slice_update(tensor, start, block)
+    import torch
+
+    moved = [axis for axis, first in enumerate(start) if torch.is_tensor(first)]
     place = tensor
     for axis, (first, count) in enumerate(zip(start, block.shape, strict=True)):
-        place = place.narrow(axis, int(first), count)
-    place.copy_(block)
+        if axis not in moved:
+            place = place.narrow(axis, int(first), count)
+    if not moved:
+        place.copy_(block)
+        return tensor
+    (axis,) = moved  # a start that is looked at could not be recorded
+    count = block.shape[axis]
+    place.index_copy_(axis, start[axis] + torch.arange(count, device=block.device), block)
     return tensor
 
 

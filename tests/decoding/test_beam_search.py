@@ -190,8 +190,8 @@ def test_every_hypothesis_ends_once():
 def test_stops_as_soon_as_nothing_can_win():
     # Case 29. Five outputs end at step 2; log 0.9998 / 1 per token can still not beat them at 20.
     calls = []
-    BeamSearch(5, length_penalty=0.0, max_length=20)(
-        ScriptedModel(7, counting(calls)), np.ones((1, 2), "int32")
+    BeamSearch(5, length_penalty=0.0, max_length=20).decode(
+        ScriptedModel(7, counting(calls)), ops.ones((1, 2), "int32")
     )
     assert len(calls) == 2
 
