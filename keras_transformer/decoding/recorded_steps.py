@@ -8,6 +8,8 @@ from keras_transformer.ops.backend import Unrecordable
 class RecordedModel:
     """A model like the one that it is given, but for steps of one token, which it replays.
 
+    One serves one search, during which no weight changes.
+
     Such a step is some hundred small operations, and their way through Python takes longer than the
     products of a few sentences. The first of a shape is recorded as the operations of torch that it
     came to; the others run those and nothing else. As where a backend compiles, what is no tensor
@@ -23,6 +25,8 @@ class RecordedModel:
         self._model = model
         self._records = records
         self._on_record = on_record
+        # Tells weights that were replaced; those that were written into are seen.
+        self._weights = tuple(id(each.value) for each in getattr(model, "variables", ()))
 
     def __getattr__(self, name):
         return getattr(self._model, name)
@@ -32,16 +36,12 @@ class RecordedModel:
         if tokens.shape[1] != 1:
             return self._model.step(tokens, state)
         leaves = keras.tree.flatten((tokens, state))
-        key = (self._weights(), *map(_kind, leaves))
+        key = (self._weights, *map(_kind, leaves))
         if key not in self._records:
             self._on_record()
             self._records[key] = _record(self._model.step, tokens, state)
         record = self._records[key]
         return self._model.step(tokens, state) if record is None else record(leaves)
-
-    def _weights(self):
-        """Returns what tells weights that were replaced; those that were written into are seen."""
-        return tuple(id(variable.value) for variable in getattr(self._model, "variables", ()))
 
 
 class _Record:

@@ -88,6 +88,7 @@ def test_weights_that_are_assigned_and_weights_that_are_replaced():
     np.testing.assert_allclose(steps(recording), steps(model), atol=1e-5)
     assert len(records) == 1
     model.quantize("int8")
+    recording = RecordedModel(model, records, lambda: None)
     np.testing.assert_allclose(steps(recording), steps(model), atol=1e-5)
     assert len(records) == 2
 
