@@ -45,7 +45,7 @@ def tokenize(folder, sentences, max_length=256):
     """Returns int32 (B, T): [CLS] pieces [SEP], padded with 0, by the checkpoint's WordPiece."""
     from keras_hub.models import BertTokenizer
 
-    tokenizer = BertTokenizer(str(Path(folder) / "vocab.txt"), lowercase=True)
+    tokenizer = BertTokenizer(str(Path(folder) / "vocab.txt"), lowercase=True, strip_accents=True)
     start, end = tokenizer.token_to_id("[CLS]"), tokenizer.token_to_id("[SEP]")
     rows = [ops.convert_to_numpy(tokenizer(sentence)).tolist() for sentence in sentences]
     rows = [[start, *row[: max_length - 2], end] for row in rows]

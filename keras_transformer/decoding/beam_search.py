@@ -17,6 +17,7 @@ from keras_transformer.decoding.scoring import (
     MINUS_INFINITY,
     best_first,
     best_tokens,
+    is_end,
     length_penalty,
     log_probabilities,
     take_hypotheses,
@@ -78,7 +79,7 @@ def beam_search(model, source, prompt, prompt_length, numbers, *, beam_width, ma
         if beam_width > 1:
             read = select_rows(read, parents)
         step = state.step + 1
-        ended = live.last == model.end_id
+        ended = is_end(model, live.last)
         finished = add_finished(state.finished, live, ended, step, alpha)
         live = drop_beaten(live, ended, finished, length_penalty(limit, alpha))
         return (BeamState(step, read.cache, read.index, live, finished),)

@@ -23,6 +23,14 @@ def length_penalty(length, alpha):
     return ops.power((5.0 + ops.cast(length, "float32")) / 6.0, alpha)
 
 
+def is_end(model, tokens):
+    """Returns bool of the shape of `tokens`: whether each is an end token of the model."""
+    found = tokens == model.end_id
+    for other in getattr(model, "other_end_ids", ()):
+        found = ops.logical_or(found, tokens == other)
+    return found
+
+
 def best_tokens(logits, count):
     """Returns the `count` best logits of each row, best first, and their tokens: two (R, C).
 

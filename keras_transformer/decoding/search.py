@@ -27,6 +27,8 @@ class Search:
       and returns the logits (R, V) of the token after them. R is B, or B * K with the K hypotheses
       of a sentence side by side.
 
+    A model whose output may end with other tokens too has them in `other_end_ids`.
+
     A model that has positions for so many tokens only says so by two more: `max_target_length`, int
     or None, and `check_lengths(source_length, target_length)`, which raises.
 

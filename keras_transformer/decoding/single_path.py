@@ -11,6 +11,7 @@ from keras_transformer.decoding.inputs import resolve_max_length
 from keras_transformer.decoding.prompt import read_prompt
 from keras_transformer.decoding.scoring import (
     MINUS_INFINITY,
+    is_end,
     log_probabilities,
     take_hypotheses,
 )
@@ -63,7 +64,7 @@ def follow_paths(model, source, prompt, prompt_length, choose, memory, *, num_pa
         logits, read = model.step(state.last[:, None], read)
         logits = ops.cast(logits, "float32")
         chosen, memory = choose(logits, state.memory, state.step)
-        return (extend(state, chosen, memory, logits, read, model.end_id),)
+        return (extend(state, chosen, is_end(model, chosen), memory, logits, read),)
 
     first = first_state(decoding, last, memory, num_paths, limit)
     (state,) = ops.while_loop(is_going, advance, (first,))
@@ -92,13 +93,13 @@ def first_state(decoding, last, memory, num_paths, limit):
     )
 
 
-def extend(state, chosen, memory, logits, read, end_id):
+def extend(state, chosen, ended, memory, logits, read):
     """Returns the state with one token (R,) more in every live row; the others are frozen."""
     values = take_hypotheses(logits, chosen[:, None])
     gains = ops.where(state.live, log_probabilities(values, logits)[:, 0], 0.0)
     scores = state.scores + gains
     here = ops.arange(ops.shape(state.tokens)[1]) == state.step
-    going_on = ops.logical_and(chosen != end_id, scores > MINUS_INFINITY)
+    going_on = ops.logical_and(ops.logical_not(ended), scores > MINUS_INFINITY)
     return PathState(
         step=state.step + 1,
         cache=read.cache,

@@ -32,6 +32,7 @@ class AttentionMechanism(SharedLayer):
             arrive as `request.global_heads`.
         reads_positions: whether it asks for the tokens' absolute positions, as a position scheme
             does, because their places in a padded row are not the same to it.
+        cache_class: the class of what `empty_cache` returns, with `num_rows`.
 
     >>> class UniformAttention(AttentionMechanism):
     ...     def attend(self, query, key, value, request):
@@ -41,6 +42,7 @@ class AttentionMechanism(SharedLayer):
 
     global_projections = False
     reads_positions = False
+    cache_class = KeyValueCache
 
     def build(self, query_shape):
         self.built = True

@@ -14,6 +14,11 @@ def check_room(places, index, count):
     """
     start = backend.concrete(index)
     known = all(each is not None for each in (start, count, places))
+    if start is not None and int(start) < 0:
+        raise ValueError(
+            "`index` must be the number of tokens in the cache, 0 or more; got "
+            f"{int(start)}. Begin with 0."
+        )
     if known and int(start) + count > places:
         raise ValueError(
             f"`length` of the cache must hold every token; got {places} places for {count} tokens "
@@ -56,6 +61,11 @@ class KeyValueCache(NamedTuple):
     def num_hypotheses(self):
         """K, how many hypotheses a sentence has."""
         return self.origins.shape[1]
+
+    @property
+    def num_rows(self):
+        """R, hypotheses of all sentences."""
+        return None if self.key.shape[0] is None else self.key.shape[0] * self.num_hypotheses
 
     def repeat_rows(self, times):
         """Returns the cache with every hypothesis repeated `times` times, copies adjacent.

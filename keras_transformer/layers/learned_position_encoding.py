@@ -64,7 +64,7 @@ class LearnedPositionEncoding(keras.layers.Layer):
         self.built = True
 
     def call(self, inputs, start_index=0, positions=None):
-        self._check_positions(inputs.shape[1], start_index, positions)
+        self._check_positions(inputs.shape, start_index, positions)
         positions = encoded_positions(ops.shape(inputs)[1], start_index, positions)
         real = positions >= 0
         rows = check_ids(ops.maximum(positions, 0), self.max_length, self._message())
@@ -73,11 +73,11 @@ class LearnedPositionEncoding(keras.layers.Layer):
         encoding = ops.where(real[:, :, None], encoding, ops.zeros_like(encoding))
         return ops.add(inputs, encoding)
 
-    def _check_positions(self, length, start_index, positions):
-        check_encoded_positions(start_index, positions)
+    def _check_positions(self, shape, start_index, positions):
+        check_encoded_positions(shape, start_index, positions)
         if positions is not None:
             return
-        start = concrete(start_index)
+        length, start = shape[1], concrete(start_index)
         if length is not None and start is not None and int(start) + length > self.max_length:
             raise ValueError(f"{self._message()}; got {int(start)} to {int(start) + length - 1}.")
 
@@ -88,7 +88,7 @@ class LearnedPositionEncoding(keras.layers.Layer):
         )
 
     def compute_output_spec(self, inputs, start_index=0, positions=None):
-        self._check_positions(inputs.shape[1], start_index, positions)
+        self._check_positions(inputs.shape, start_index, positions)
         return keras.KerasTensor(inputs.shape, dtype=self.compute_dtype)
 
     def get_config(self):

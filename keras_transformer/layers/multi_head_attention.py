@@ -15,7 +15,12 @@ from keras_transformer.layers.head_projection import merge_heads, project_heads
 from keras_transformer.layers.position_scheme import get_position_scheme
 from keras_transformer.layers.quantization_record import QuantizationRecord
 from keras_transformer.ops.attention_axes import both_masks, four_axes, mask_axes, two_axes
-from keras_transformer.ops.attention_checks import check_attention_call, require_rank_three
+from keras_transformer.ops.attention_checks import (
+    check_attention_call,
+    check_recall,
+    check_step,
+    require_rank_three,
+)
 from keras_transformer.ops.attention_request import AttentionRequest
 from keras_transformer.ops.backend import get_keras_mask
 from keras_transformer.ops.positions import counted_positions
@@ -137,6 +142,11 @@ class MultiHeadAttention(QuantizationRecord, keras.layers.Layer):
 
     def build(self, query_shape, value_shape, key_shape=None):
         _require_rank_three(query=query_shape, value=value_shape, key=key_shape or value_shape)
+        self._widths = {
+            "query": query_shape[-1],
+            "value": value_shape[-1],
+            "key": (key_shape or value_shape)[-1],
+        }
         width = self.output_shape or query_shape[-1]
         heads, groups = self.num_heads, self.num_key_value_heads
         self.query_dense = self._heads_dense("query", heads, self.key_dim)
@@ -228,6 +238,7 @@ class MultiHeadAttention(QuantizationRecord, keras.layers.Layer):
             key_segments=key_segments,
             global_mask=global_mask,
         )
+        self._check_widths(query=query, value=value, key=key)
         query_mask = _implicit_mask(query, query_mask)
         key_mask = both_masks(
             _implicit_mask(value, value_mask),
@@ -258,6 +269,15 @@ class MultiHeadAttention(QuantizationRecord, keras.layers.Layer):
         attended = self._attend(query_heads, key_heads, value_heads, request, query_mask)
         outputs = merge_heads(attended.output, self.output_dense)
         return (outputs, attended.weights) if return_attention_scores else outputs
+
+    def _check_widths(self, **inputs):
+        for name, tensor in inputs.items():
+            width = self._widths[name]
+            if tensor.shape[-1] != width:
+                raise ValueError(
+                    f"`{name}` of layer {self.name!r} must be {width} wide, as when it was built; "
+                    f"got shape {tuple(tensor.shape)}. Build another layer for another width."
+                )
 
     def _cast(self, query, value, key):
         """Returns them in the layer's dtype; one tensor stays one."""
@@ -347,7 +367,13 @@ class MultiHeadAttention(QuantizationRecord, keras.layers.Layer):
         return self.mechanism.choose(request, query_length, key_length)
 
     def empty_cache(self, rows, length):
-        """Returns the cache for `rows` hypotheses of up to `length` tokens."""
+        """Returns the cache for `rows` hypotheses of up to `length` tokens.
+
+        Raises:
+            ValueError: if one of them is not a positive integer.
+        """
+        sizes = {"rows": rows, "length": length}
+        check_positive(**{name: size for name, size in sizes.items() if not _is_tensor(size)})
         widths = self.num_key_value_heads, self.key_dim, self.value_dim
         return self.mechanism.empty_cache(rows, length, *widths, self.compute_dtype)
 
@@ -362,8 +388,16 @@ class MultiHeadAttention(QuantizationRecord, keras.layers.Layer):
             (outputs (R, T, D), cache with the new tokens).
 
         Raises:
-            ValueError: if the tokens do not fit into the cache, in an eager call.
+            ValueError: if the cache is of another mechanism, or rows or positions do not fit; if
+                the tokens do not fit into the cache, in an eager call.
         """
+        if not isinstance(cache, self.mechanism.cache_class):
+            raise ValueError(
+                f"`cache` of layer {self.name!r} must be a {self.mechanism.cache_class.__name__}, "
+                f"as its own `empty_cache` makes; got {type(cache).__name__}."
+            )
+        check_step(inputs, positions, cache)
+        positions = ops.convert_to_tensor(positions, dtype="int32")
         request = self._request(causal=True, query_positions=positions)
         placed = request._replace(key_positions=positions)
         query, key, value = self._placed(*self._project(inputs, inputs, inputs), placed)
@@ -385,8 +419,12 @@ class MultiHeadAttention(QuantizationRecord, keras.layers.Layer):
 
         Returns:
             (R, T, D)
+
+        Raises:
+            ValueError: if R is no multiple of B or the mask does not fit; under a sliding window.
         """
         key, value = memory
+        check_recall(query, key, key_mask)
         heads = self.query_dense(query)  # (R, T, N, H)
         if self.query_key_norm is not None:
             heads = self.query_norm(heads)
@@ -472,6 +510,11 @@ def check_score_options(scale, logit_soft_cap, query_key_norm, scale_name="scale
 def _require_rank_three(**shapes):
     for name, shape in shapes.items():
         require_rank_three(name, shape)
+
+
+def _is_tensor(size):
+    """Returns whether a size is known to a graph only."""
+    return hasattr(size, "dtype")
 
 
 def _implicit_mask(tensor, mask):

@@ -65,6 +65,8 @@ class RandomFeatureAttention(AttentionMechanism):
         self.num_heads = query_shape[2]
         self.built = True
 
+    cache_class = FeatureSums
+
     def _drawn(self, shape, seed):
         drawn = orthogonal_features(*shape, np.random.default_rng(seed))
         return ops.convert_to_tensor(drawn)

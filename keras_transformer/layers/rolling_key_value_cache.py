@@ -29,6 +29,11 @@ class RollingKeyValueCache(NamedTuple):
             positions=ops.full((rows, length), -1, dtype="int32"),
         )
 
+    @property
+    def num_rows(self):
+        """R, hypotheses of all sentences."""
+        return self.key.shape[0]
+
     def extend(self, key, value, positions, kept_first=0):
         """Adds T tokens and forgets those furthest back.
 

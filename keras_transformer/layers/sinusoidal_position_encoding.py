@@ -61,7 +61,7 @@ class SinusoidalPositionEncoding(keras.layers.Layer):
         self.built = True
 
     def call(self, inputs, start_index=0, positions=None):
-        check_encoded_positions(start_index, positions)
+        check_encoded_positions(inputs.shape, start_index, positions)
         positions = encoded_positions(ops.shape(inputs)[1], start_index, positions)
         interleaved = self.layout == "interleaved"
         encoding = sinusoids(positions, inputs.shape[-1], self.max_wavelength, interleaved)
@@ -69,7 +69,7 @@ class SinusoidalPositionEncoding(keras.layers.Layer):
         return ops.add(inputs, ops.cast(encoding, inputs.dtype))
 
     def compute_output_spec(self, inputs, start_index=0, positions=None):
-        check_encoded_positions(start_index, positions)
+        check_encoded_positions(inputs.shape, start_index, positions)
         return keras.KerasTensor(inputs.shape, dtype=self.compute_dtype)
 
     def get_config(self):

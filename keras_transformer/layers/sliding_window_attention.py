@@ -59,6 +59,8 @@ class SlidingWindowAttention(AttentionMechanism):
         self.global_projections = global_projections
         self.block_size = block_size
 
+    cache_class = RollingKeyValueCache
+
     @property
     def reads_positions(self):
         # The first tokens are the first real ones, not the padding before them.
@@ -107,6 +109,12 @@ class SlidingWindowAttention(AttentionMechanism):
         memory, cache = cache.extend(key, value, request.query_positions, self.global_tokens)
         request = request._replace(key_positions=memory.positions)
         return self.attend(query, memory.key, memory.value, request), cache
+
+    def recall(self, query, key, value, request):
+        raise ValueError(
+            "`mechanism` must not be a sliding window where a context is remembered: its tokens "
+            "have no distance to those that are decoded. Take an exact one, as blocks do."
+        )
 
     def get_config(self):
         return {

@@ -52,6 +52,7 @@ class CausalLanguageModel(SequenceModel):
         pad_id, start_id, end_id: int, the vocabulary's special ids. Where `pad_id` is one of the
             other two, nothing is taken for padding on the left; padding on the right is never seen
             anyway.
+        other_end_ids: ids that end an output as `end_id` does: chat models have several.
         seed: int, for the dropout.
         **block_options: what `DecoderBlock` takes beyond these: gated, normalization, epsilon,
             use_bias, feed_forward_bias, attention_dropout, feed_forward_dropout, key_dim,
@@ -92,6 +93,7 @@ class CausalLanguageModel(SequenceModel):
         pad_id=0,
         start_id=2,
         end_id=3,
+        other_end_ids=(),
         seed=None,
         name=None,
         dtype=None,
@@ -100,6 +102,8 @@ class CausalLanguageModel(SequenceModel):
         check_positive(vocabulary_size=vocabulary_size, num_layers=num_layers)
         check_positive(model_dim=model_dim, num_heads=num_heads)
         check_special_ids(vocabulary_size, pad_id=pad_id, start_id=start_id, end_id=end_id)
+        for other in other_end_ids:
+            check_special_ids(vocabulary_size, other_end_ids=other)
         check_block_options(block_options)
         position = deserialized(position)
         block_options = {name: serialized(value) for name, value in block_options.items()}
@@ -144,6 +148,7 @@ class CausalLanguageModel(SequenceModel):
         self.pad_id = pad_id
         self.start_id = start_id
         self.end_id = end_id
+        self.other_end_ids = list(other_end_ids)
         self.seed = seed
         self.block_options = block_options
         tokens = keras.Input((None,), dtype="int32", name="tokens")
@@ -274,6 +279,7 @@ class CausalLanguageModel(SequenceModel):
             "pad_id": self.pad_id,
             "start_id": self.start_id,
             "end_id": self.end_id,
+            "other_end_ids": list(self.other_end_ids),
             "seed": self.seed,
             "name": self.name,
             "dtype": keras.dtype_policies.serialize(self.dtype_policy),

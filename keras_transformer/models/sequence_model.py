@@ -9,6 +9,7 @@ from keras import ops
 
 from keras_transformer.layers.quantization_record import QuantizationRecord
 from keras_transformer.layers.token_embedding import TokenEmbedding
+from keras_transformer.models.stacks import check_input_names
 from keras_transformer.ops.cross_entropy import TokenStatistics, head_statistics, token_statistics
 from keras_transformer.training.sequence_crossentropy import (
     SequenceCrossentropy,
@@ -180,6 +181,7 @@ class SequenceModel(QuantizationRecord, keras.Model):
             self._scored_against = None
 
     def call(self, inputs, training=None, mask=None):
+        check_input_names(self, inputs)
         if self._scored_against is None:
             return super().call(inputs, training=training, mask=mask)
         features = self._features.call(inputs, training=training, mask=mask)

@@ -48,6 +48,25 @@ def check_special_ids(vocabulary_size, **ids):
             )
 
 
+def check_input_names(model, inputs):
+    """Raises ValueError naming inputs that a functional model does not have.
+
+    Keras would take them in the order of their names for those that it has.
+    """
+    if not isinstance(inputs, dict):
+        return
+    own = model.input
+    known = (
+        sorted(own) if isinstance(own, dict) else [each.name for each in keras.tree.flatten(own)]
+    )
+    unknown = sorted(set(inputs) - set(known))
+    if unknown:
+        raise ValueError(
+            f"Inputs of model {model.name!r} must be among {known}; got {unknown} too. Leave "
+            "them out, or build the model with what reads them."
+        )
+
+
 def serialized(option):
     """Returns the config of a layer object or of each in a list, and anything else as it is."""
     if isinstance(option, list | tuple):

@@ -146,12 +146,16 @@ def layer_rates(model, decay):
 def enable_lora(model, rank, alpha=None, layers=("query", "value")):
     """Adds low-rank updates, which alone train, to maps of a model that is built.
 
-        W' = W + (alpha / rank) A B,  A (inputs, rank), B (rank, outputs), B = 0 at first
+        W' = W + (alpha / rank) A B,  B = 0 at first
+
+    for a feed-forward map A (inputs, rank) and B (rank, outputs); for one of attention, whose
+    kernel is (inputs, heads, width), as Keras factors it: A (inputs, heads, rank) and B
+    (rank, width), one B for all heads.
 
     It is Keras's own `enable_lora` of `Dense`, `EinsumDense` and `Embedding`, whose biases go on
     training; everything else in the model is frozen. A tied embedding stays tied: vectors and
     logits are of the one updated matrix. A saved model holds W' and no update, so that it loads
-    anywhere; call this again to go on. Call it before `compile`.
+    anywhere; call this again on the loaded one to go on. Call it before `compile`.
 
     Args:
         model: a model of this library, such as the encoder that `with_head` was given.

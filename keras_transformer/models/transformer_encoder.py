@@ -15,6 +15,7 @@ from keras_transformer.models.stacks import (
     EmbeddedInput,
     Stack,
     check_block_options,
+    check_input_names,
     check_special_ids,
     deserialized,
     serialized,
@@ -181,6 +182,10 @@ class TransformerEncoder(QuantizationRecord, keras.Model):
         """Returns symbolic inputs of the form that a call takes."""
         names = ["tokens"] + (["token_types"] if (self.num_token_types or 1) > 1 else [])
         return {name: keras.Input((None,), dtype="int32", name=name) for name in names}
+
+    def call(self, inputs, training=None, mask=None):
+        check_input_names(self, inputs)
+        return super().call(inputs, training=training, mask=mask)
 
     def _output(self, tokens, token_types=None):
         mask = ops.not_equal(tokens, self.pad_id)

@@ -52,16 +52,55 @@ def check_attention_call(query, value, key, num_heads, **given):
                 "`bias` must hold numbers that are added to the scores; got bool. Pass who may "
                 "attend to whom as `attention_mask`."
             )
-    if ("query_segments" in given) != ("key_segments" in given):
-        raise ValueError(
-            "`query_segments` and `key_segments` must be given both or neither; got only one. "
-            "Pass the other: the number of each token's sentence."
-        )
+    for kind, remedy in (("segments", "number of each token's sentence"), ("positions", "place")):
+        if (f"query_{kind}" in given) != (f"key_{kind}" in given):
+            raise ValueError(
+                f"`query_{kind}` and `key_{kind}` must be given both or neither; got only one. "
+                f"Pass the other: the {remedy}."
+            )
     if "global_mask" in given and _differ(sizes["T"], sizes["S"]):
         raise ValueError(
             "`global_mask` must be left out unless queries and keys are the same tokens; got "
             f"{sizes['T']} queries and {sizes['S']} keys. Use an `attention_mask`."
         )
+
+
+def check_step(inputs, positions, cache):
+    """Raises ValueError where the new tokens of a decoding step do not fit each other or the cache.
+
+    Args:
+        inputs: (R, T, D). positions: int (R, T). cache: with `num_rows`, int or None.
+    """
+    shape = _shape(inputs)
+    require_rank_three("inputs", shape)
+    found = _shape(positions)
+    if len(found) != 2 or any(map(_differ, found, shape[:2])):
+        raise ValueError(
+            f"`positions` must have shape (rows, tokens), here {shape[:2]}; got {found}. Give each "
+            "new token its absolute position."
+        )
+    if _differ(cache.num_rows, shape[0]):
+        raise ValueError(
+            f"`inputs` must have the rows that the cache was made for, {cache.num_rows}; got "
+            f"{shape[0]}. Make the cache by `empty_cache(rows, length)`."
+        )
+
+
+def check_recall(query, key, key_mask):
+    """Raises ValueError where queries or mask do not fit what `remember` returned.
+
+    Args:
+        query: (R, T, D). key: (B, M, S, H), R a multiple of B. key_mask: bool (B, S) or None.
+    """
+    require_rank_three("query", _shape(query))
+    rows, (sentences, _, length, _) = _shape(query)[0], _shape(key)
+    if rows is not None and sentences is not None and rows % sentences:
+        raise ValueError(
+            f"`query` must have a number of rows that is a multiple of the {sentences} sentences "
+            f"remembered; got {rows}. The hypotheses of a sentence are adjacent rows."
+        )
+    if key_mask is not None:
+        _check_shape("key_mask", _shape(key_mask), {"B": sentences, "S": length})
 
 
 def require_rank_three(name, shape):

@@ -107,8 +107,8 @@ def visible_block(request, row_start, rows, column_start, columns):
         mask = slice_axis(request.attention_mask, 2, row_start, rows)
         parts.append(slice_axis(mask, 3, column_start, columns))
     if request.bias is not None:
-        # Minus infinity hides a key, so that a row of nothing else is zero, not NaN.
-        parts.append(ops.greater(_given_bias(request, *block), -np.inf))
+        # Minus infinity hides a key, so that a row of nothing else is zero, not NaN. NaN stays.
+        parts.append(ops.not_equal(_given_bias(request, *block), -np.inf))
     if not parts:
         return None
     visible = parts[0]
@@ -160,7 +160,7 @@ def bias_block(request, row_start, rows, column_start, columns):
         )
     if request.bias is not None:
         bias = _given_bias(request, row_start, rows, column_start, columns)
-        bias = ops.where(ops.greater(bias, -np.inf), bias, 0.0)  # hidden: see `visible_block`
+        bias = ops.where(ops.not_equal(bias, -np.inf), bias, 0.0)  # hidden: see `visible_block`
         total = bias if total is None else ops.add(total, bias)
     return total
 

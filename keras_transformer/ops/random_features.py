@@ -31,6 +31,11 @@ class FeatureSums(NamedTuple):
     weights: Any
     highest: Any
 
+    @property
+    def num_rows(self):
+        """R, hypotheses of all sentences."""
+        return self.weights.shape[0]
+
     @classmethod
     def empty(cls, batch, heads, features, width):
         """Returns the sums over no keys."""
@@ -155,7 +160,7 @@ def _causal_chunk(sums, query_weights, key_weights, value, highest):
     exponents = ops.where(earlier, highest[:, :, None, :], LOWEST)  # (B, N, query, key)
     top = ops.maximum(ops.max(exponents, axis=-1), sums.highest[..., None])  # (B, N, query)
     near = ops.einsum("bqnf,bknf->bnqk", query_weights, key_weights)
-    near = near * ops.where(earlier, ops.exp(exponents - top[..., None]), 0.0)
+    near = ops.where(earlier, near * ops.exp(exponents - top[..., None]), 0.0)
     far = ops.exp(sums.highest[..., None] - top)  # (B, N, query)
     far_values = ops.einsum("bqnf,bnfw->bnqw", query_weights, sums.values)
     far_total = ops.einsum("bqnf,bnf->bnq", query_weights, sums.weights)
@@ -176,7 +181,7 @@ def _causal_chunk(sums, query_weights, key_weights, value, highest):
 
 
 def _divided(outputs, totals, dtype):
-    """Returns outputs / totals in a dtype, zero where the total is."""
-    alive = totals > 0
+    """Returns outputs / totals in a dtype, zero where the total is; NaN stays."""
+    alive = ops.not_equal(totals, 0)
     outputs = outputs / ops.where(alive, totals, 1.0)[..., None]
     return ops.cast(ops.where(alive[..., None], outputs, 0.0), dtype)

@@ -130,15 +130,16 @@ def generated(theirs, tokens, mask, **options):
     return found.numpy()
 
 
-@pytest.mark.parametrize("name", ["gpt2", "llama", "llama-3"])
+@pytest.mark.parametrize("name", ["gpt2", "llama", "llama-3", "llama-ends"])
 def test_greedy_continuations_are_equal_with_left_padding(name, tmp_path_factory):
     folder, theirs = checkpoint(name, tmp_path_factory)
     model = huggingface.load_model(folder)
     prompts = np.array([[0, 0, 5, 7, 11], [19, 23, 29, 4, 6]], "int32")
     expected = generated(theirs, prompts, prompts != 0)[:, 5:]
     found = GreedySearch(max_length=7)(model, prompts, prompt=prompts).tokens[:, 0]
+    ends = (model.end_id, *model.other_end_ids)
     for ours, other in zip(found, expected, strict=True):
-        assert up_to_end(ours, model.end_id) == up_to_end(other, model.end_id)
+        assert up_to_end(ours, *ends) == up_to_end(other, *ends)
 
 
 @pytest.mark.parametrize("name", tiny_checkpoints.TALKATIVE)
@@ -158,9 +159,9 @@ def test_greedy_and_beam_outputs_are_equal(name, width, tmp_path_factory):
     assert len(set(map(tuple, ours))) >= 5 and max(len(set(each)) for each in ours) >= 3
 
 
-def up_to_end(tokens, end_id):
-    tokens = tokens.tolist()
-    return tokens[: tokens.index(end_id) + 1] if end_id in tokens else tokens
+def up_to_end(tokens, *ends):
+    places = np.flatnonzero(np.isin(tokens, ends))
+    return tokens[: places[0] + 1 if len(places) else None].tolist()
 
 
 def test_the_config_is_written_as_transformers_reads_it(tmp_path_factory, tmp_path):

@@ -16,7 +16,7 @@ from tiny_translators import run_python
 
 from keras_transformer.interop import huggingface
 from keras_transformer.layers import LearnedPositionEncoding, RelativePositionBias
-from keras_transformer.models import CausalLanguageModel, Transformer
+from keras_transformer.models import CausalLanguageModel, Transformer, TransformerEncoder
 
 # Files are read and written by NumPy, whatever the backend.
 pytestmark = pytest.mark.any_backend
@@ -211,6 +211,9 @@ def test_a_pickle_of_plain_weights_is_read_and_any_other_is_not_executed(
     with pytest.raises(ValueError, match="plain weights"):
         huggingface.load_model(folder)
     assert not (tmp_path / "executed").exists()
+    torch.save([1, 2], path)
+    with pytest.raises(ValueError, match="must hold tensors by name; got a list"):
+        huggingface.load_model(folder)
 
 
 @pytest.mark.parametrize("name", ["encoder.embed_tokens.weight", "decoder.embed_tokens.weight"])
@@ -273,6 +276,51 @@ def test_a_name_is_looked_up_on_the_hub(folder, monkeypatch):
     files = ["config.json", "model-00001-of-00002.safetensors", "pytorch_model.bin", "source.spm"]
     assert all(any(fnmatch(file, each) for each in patterns) for file in files)
     assert not any(fnmatch("tf_model.h5", each) for each in patterns)
+
+
+def test_a_name_that_the_hub_refuses_is_an_error(monkeypatch):
+    def snapshot_download(name, allow_patterns):
+        raise ValueError("Repo id must be in the form 'namespace/repo_name'")
+
+    hub = types.SimpleNamespace(snapshot_download=snapshot_download)
+    monkeypatch.setitem(sys.modules, "huggingface_hub", hub)
+    with pytest.raises(ValueError, match="no folder /no/such/folder, and the hub says: Repo id"):
+        huggingface.load_model("/no/such/folder")
+
+
+@pytest.mark.parametrize("pooling", ["mean", "first"])
+def test_a_pooling_without_weights_is_given_again(pooling, tmp_path):
+    options = {"normalize_embedding": True, "scale_embedding": False, "num_token_types": 2}
+    encoder = TransformerEncoder(
+        31,
+        **SIZES,
+        **options,
+        position=LearnedPositionEncoding(max_length=11),
+        activation="gelu",
+        epsilon=1e-12,
+        attention_dropout=0.1,
+        pooling=pooling,
+    )
+    huggingface.save_model(encoder, tmp_path / "bert", "bert")
+    loaded = huggingface.load_model(tmp_path / "bert", pooling=pooling)
+    tokens = np.array([[5, 7, 11]], "int32")
+    inputs = {"tokens": tokens, "token_types": np.zeros_like(tokens)}
+    np.testing.assert_array_equal(
+        *(ops.convert_to_numpy(each(inputs)) for each in (encoder, loaded))
+    )
+    assert huggingface.load_model(tmp_path / "bert").pooling is None
+
+
+def test_several_end_tokens_are_kept_or_refused(folder, tmp_path):
+    change_settings(folder, eos_token_id=[3, 5])
+    model = huggingface.load_model(folder)
+    assert (model.end_id, model.other_end_ids) == (3, [5])
+    huggingface.save_model(model, tmp_path / "again", "gpt2")
+    assert json.loads((tmp_path / "again" / "config.json").read_text())["eos_token_id"] == [3, 5]
+    huggingface.save_model(t5(), tmp_path / "t5", "t5")
+    change_settings(tmp_path / "t5", eos_token_id=[1, 5])
+    with pytest.raises(ValueError, match="'eos_token_id' must be one id; got"):
+        huggingface.load_model(tmp_path / "t5")
 
 
 def test_without_the_hub_a_name_is_an_error(monkeypatch):

@@ -227,6 +227,8 @@ MODELS = {
         },
     ),
     "bert": bert,
+    "llama-ends": lambda: llama(eos_token_id=[3, 9, 14]),
+    "bert-masked-untied": lambda: bert("BertForMaskedLM", tie_word_embeddings=False),
     "bert-masked": lambda: bert("BertForMaskedLM", hidden_act="relu"),
     "bert-pre-training": lambda: bert("BertForPreTraining"),
     "longformer": longformer,

@@ -106,6 +106,13 @@ def test_a_preset_takes_changes():
     assert outputs_of(encoder, [[5, 7]], [[0, 1]]).shape == (1, 12)
 
 
+def test_inputs_that_the_model_does_not_have_are_named():
+    tokens = np.array([[5, 7, 11]], "int32")
+    inputs = {"tokens": tokens, "token_types": np.zeros_like(tokens)}
+    with pytest.raises(ValueError, match=r"must be among \['tokens'\]; got \['token_types'\] too"):
+        TransformerEncoder(31, **SIZES)(inputs)
+
+
 def test_a_quantized_model_is_near_and_keeps_its_integers(tmp_path):
     model = random_encoder(pooling="dense")
     right = outputs_of(model, [[5, 7, 11]])

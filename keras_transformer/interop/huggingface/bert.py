@@ -112,17 +112,25 @@ def masked_head(model, name, head, dense, norm):
     embedding = getattr(model, "encoder", model).embedding
     if not isinstance(model, MaskedLanguageModel):
         return [Entry(name, (embedding.embeddings,))]
-    tied = embedding.tie_weights
-    aliases = (f"{head}.decoder.weight",) if tied else ()
-    found = [
-        Entry(name, (embedding.embeddings,), aliases=aliases),
-        Entry(f"{head}.bias", (embedding.bias,), aliases=(f"{head}.decoder.bias",)),
+    layers = [
         *linear(dense, model.get_layer("head_dense")),
         *layer_norm(norm, model.get_layer("head_norm")),
     ]
-    if not tied:
-        found.append(Entry(f"{head}.decoder.weight", (embedding.reverse_embeddings,), LINEAR))
-    return found
+    weight, bias = f"{head}.decoder.weight", f"{head}.decoder.bias"
+    if embedding.tie_weights:
+        return [
+            Entry(name, (embedding.embeddings,), aliases=(weight,)),
+            Entry(f"{head}.bias", (embedding.bias,), aliases=(bias,)),
+            *layers,
+        ]
+    return [
+        Entry(name, (embedding.embeddings,)),
+        # Untied, it is there and read by nobody; the decoder's, below, takes its place.
+        Entry(f"{head}.bias", (embedding.bias,)),
+        *layers,
+        Entry(weight, (embedding.reverse_embeddings,), LINEAR),
+        Entry(bias, (embedding.bias,)),
+    ]
 
 
 def write_settings(model, options):

@@ -83,6 +83,8 @@ def load_model(folder, **arguments):
 def save_model(model, folder, model_type, overwrite=False):
     """Writes a model as a Hugging Face checkpoint: `config.json` and `model.safetensors`.
 
+    A pooling without weights, "mean" or "first", is no setting of theirs: give it to `load_model`.
+
     Args:
         model: a model as `load_model` returns them.
         folder: path of the folder; it is written whole or not at all.
@@ -126,7 +128,13 @@ def local_folder(folder):
             "Hugging Face hub, install huggingface_hub."
         ) from error
     files = ["*.json", "*.safetensors", "*.bin", "*.spm"]
-    return Path(huggingface_hub.snapshot_download(str(folder), allow_patterns=files))
+    try:
+        return Path(huggingface_hub.snapshot_download(str(folder), allow_patterns=files))
+    except (ValueError, OSError) as error:
+        raise ValueError(
+            "`folder` must be a folder or a name on the Hugging Face hub; there is no folder "
+            f"{folder}, and the hub says: {str(error).splitlines()[0]}. Check the path."
+        ) from error
 
 
 def _options(model):
@@ -215,6 +223,8 @@ def _same_by_default(name, value, options):
             None,
             options["num_heads"],
         )
+    if name == "pooling":  # without weights, and given again where the checkpoint is read
+        return value is None and options[name] in ("mean", "first")
     if name == "feed_forward_bias":
         return value is None and options[name] == options["use_bias"]
     return False

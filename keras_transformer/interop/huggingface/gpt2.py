@@ -6,7 +6,7 @@ from keras_transformer.interop.huggingface.layouts import (
     HEADS_OUT_AS_IS,
     SAME,
 )
-from keras_transformer.interop.huggingface.settings import published_name
+from keras_transformer.interop.huggingface.settings import published_ids, published_name
 from keras_transformer.interop.huggingface.weights import Entry, head, layer_norm, linear
 from keras_transformer.models.causal_language_model import CausalLanguageModel
 from keras_transformer.models.families import layer_config
@@ -27,7 +27,7 @@ def read_arguments(settings, tensors):
     settings.ignore("summary_proj_to_labels", "summary_first_dropout")
     width = settings.get("n_embd", 768)
     tied = settings.get("tie_word_embeddings", True)
-    end_id = settings.one_id("eos_token_id", 50256)
+    end_id, *other_end_ids = settings.ids("eos_token_id", 50256)
     return CausalLanguageModel, {
         "vocabulary_size": settings.get("vocab_size", 50257),
         "num_layers": settings.get("n_layer", 12),
@@ -48,6 +48,7 @@ def read_arguments(settings, tensors):
         "pad_id": settings.one_id("pad_token_id", end_id),
         "start_id": settings.one_id("bos_token_id", end_id),
         "end_id": end_id,
+        "other_end_ids": other_end_ids,
     }
 
 
@@ -101,6 +102,6 @@ def write_settings(model, options):
         "scale_attn_weights": options["attention_scale"] is None,
         "tie_word_embeddings": model.tie_weights,
         "bos_token_id": model.start_id,
-        "eos_token_id": model.end_id,
+        "eos_token_id": published_ids(model),
         "pad_token_id": model.pad_id,
     }

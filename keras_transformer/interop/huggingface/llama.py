@@ -1,6 +1,10 @@
 """Llama: pre-norm with RMSNorm, rotary positions, gated feed-forward, grouped heads."""
 
-from keras_transformer.interop.huggingface.settings import CONFIG_FILE, published_name
+from keras_transformer.interop.huggingface.settings import (
+    CONFIG_FILE,
+    published_ids,
+    published_name,
+)
 from keras_transformer.interop.huggingface.weights import attention, head, linear, rms_norm
 from keras_transformer.models.causal_language_model import CausalLanguageModel
 from keras_transformer.models.families import layer_config
@@ -26,7 +30,7 @@ _RAMPS = {
 def read_arguments(settings, tensors):
     """Returns (class, arguments) of the model that a config describes."""
     settings.require("pretraining_tp", 1)
-    end_id = settings.one_id("eos_token_id", 2)
+    end_id, *other_end_ids = settings.ids("eos_token_id", 2)
     heads = settings.get("num_attention_heads", 32)
     width = settings.get("hidden_size", 4096)
     return CausalLanguageModel, {
@@ -52,6 +56,7 @@ def read_arguments(settings, tensors):
         "pad_id": settings.one_id("pad_token_id", end_id),
         "start_id": settings.one_id("bos_token_id", end_id),
         "end_id": end_id,
+        "other_end_ids": other_end_ids,
     }
 
 
@@ -141,6 +146,6 @@ def write_settings(model, options):
         "attention_dropout": options["attention_dropout"],
         "tie_word_embeddings": model.tie_weights,
         "bos_token_id": model.start_id,
-        "eos_token_id": model.end_id,
+        "eos_token_id": published_ids(model),
         "pad_token_id": model.pad_id,
     }

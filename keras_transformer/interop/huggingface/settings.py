@@ -102,11 +102,20 @@ class Settings:
         return ACTIVATIONS[value]
 
     def one_id(self, name, default):
-        """Returns a special id; where there are several, the first."""
+        """Returns a special id, of which there may be one."""
+        first, *others = self.ids(name, default)
+        if others:
+            raise ValueError(
+                f"{CONFIG_FILE}: the setting {name!r} must be one id; got {[first, *others]}. This "
+                "family's models have one here."
+            )
+        return first
+
+    def ids(self, name, default):
+        """Returns the special ids of a name, one at least."""
         value = self.get(name, default)
-        if isinstance(value, list):
-            value = value[0]
-        return default if value is None else value
+        value = default if value is None or value == [] else value
+        return value if isinstance(value, list) else [value]
 
     def suppressed_ids(self):
         """Returns the ids that generation may not pick."""
@@ -130,6 +139,12 @@ class Settings:
                 f"{CONFIG_FILE} has settings that this library does not know: {unknown}. They may "
                 "change what the model computes, so it is not loaded."
             )
+
+
+def published_ids(model):
+    """Returns a causal model's end tokens as a config has them: one id, or a list of several."""
+    ends = [model.end_id, *model.other_end_ids]
+    return ends if len(ends) > 1 else model.end_id
 
 
 def published_name(activation):

@@ -96,6 +96,11 @@ class _Pickles:
                     f"{path} must hold plain weights only and be whole; it was not executed. "
                     "Take the checkpoint's safetensors file."
                 ) from error
+            if not isinstance(tensors, dict) or not all(map(torch.is_tensor, tensors.values())):
+                raise ValueError(
+                    f"{path} must hold tensors by name; got a {type(tensors).__name__} of other "
+                    "things. Is it the checkpoint's own?"
+                )
             self._tensors.update(tensors)
 
     @property
