@@ -15,7 +15,11 @@ from keras import ops
 from tiny_translators import run_python
 
 from keras_transformer.interop import huggingface
-from keras_transformer.layers import LearnedPositionEncoding, RelativePositionBias
+from keras_transformer.layers import (
+    LearnedPositionEncoding,
+    RelativePositionBias,
+    SinusoidalPositionEncoding,
+)
 from keras_transformer.models import CausalLanguageModel, Transformer, TransformerEncoder
 
 # Files are read and written by NumPy, whatever the backend.
@@ -309,6 +313,31 @@ def test_a_pooling_without_weights_is_given_again(pooling, tmp_path):
         *(ops.convert_to_numpy(each(inputs)) for each in (encoder, loaded))
     )
     assert huggingface.load_model(tmp_path / "bert").pooling is None
+
+
+def test_stored_sinusoids_are_those_that_are_computed(tmp_path):
+    model = Transformer(
+        31,
+        **SIZES,
+        position=SinusoidalPositionEncoding(layout="half_split"),
+        activation="gelu",
+        head_bias=True,
+        epsilon=1e-5,
+        pad_id=30,
+        start_id=30,
+        end_id=0,
+    )
+    huggingface.save_model(model, tmp_path / "marian", "marian")
+    table = ops.convert_to_numpy(model.get_layer("source_positions")(np.zeros((1, 7, 12))))[0]
+    name = "model.encoder.embed_positions.weight"
+    change_tensors(tmp_path / "marian", lambda tensors: tensors.update({name: table}))
+    np.testing.assert_array_equal(
+        logits_of(huggingface.load_model(tmp_path / "marian")), logits_of(model)
+    )
+    for wrong in (table[::-1].copy(), table[:, :5].copy()):
+        change_tensors(tmp_path / "marian", lambda all, wrong=wrong: all.update({name: wrong}))
+        with pytest.raises(ValueError, match="embed_positions.*must be sinusoids 12 wide"):
+            huggingface.load_model(tmp_path / "marian")
 
 
 def test_several_end_tokens_are_kept_or_refused(folder, tmp_path):

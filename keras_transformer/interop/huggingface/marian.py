@@ -1,5 +1,8 @@
 """Marian (OPUS-MT): the paper's Transformer with half-split sinusoids and a bias on the logits."""
 
+import numpy as np
+from keras import ops
+
 from keras_transformer.interop.huggingface.layouts import ONE_ROW
 from keras_transformer.interop.huggingface.settings import CONFIG_FILE, published_name
 from keras_transformer.interop.huggingface.weights import (
@@ -11,10 +14,11 @@ from keras_transformer.interop.huggingface.weights import (
 )
 from keras_transformer.models.families import layer_config
 from keras_transformer.models.transformer import Transformer
+from keras_transformer.ops.positions import sinusoids
 
 PREFIX = "model."
 POSITION = "SinusoidalPositionEncoding"
-# Sinusoids, which some checkpoints keep as tensors.
+# Sinusoids, which some checkpoints keep as tensors: see `_check_sinusoids`.
 IGNORED = ("*.embed_positions.weight",)
 
 
@@ -34,6 +38,7 @@ def read_arguments(settings, tensors):
     num_layers = settings.get("encoder_layers", 12)
     settings.require("num_hidden_layers", None, num_layers)
     pad_id = settings.one_id("pad_token_id", 58100)
+    _check_sinusoids(tensors, settings.get("d_model", 1024))
     return Transformer, {
         "vocabulary_size": vocabulary_size,
         "num_layers": num_layers,
@@ -54,6 +59,24 @@ def read_arguments(settings, tensors):
         "start_id": settings.get("decoder_start_token_id", pad_id),
         "end_id": settings.one_id("eos_token_id", 0),
     }
+
+
+def _check_sinusoids(tensors, width):
+    """Raises ValueError where a stored table of positions is not the one that is computed here."""
+    for name in sorted(tensors.names):
+        if not name.endswith("embed_positions.weight"):
+            continue
+        shape = tensors.shape(name)
+        fits = len(shape) == 2 and shape[1] == width
+        if fits:
+            positions = ops.arange(shape[0], dtype="int32")[None]
+            right = ops.convert_to_numpy(sinusoids(positions, width, interleaved=False))[0]
+            fits = np.allclose(tensors.read(name), right, atol=1e-2)  # it may be in half precision
+        if not fits:
+            raise ValueError(
+                f"The checkpoint's {name}, of shape {shape}, must be sinusoids {width} wide, which "
+                "are computed here; it holds something else. Is it a Marian's?"
+            )
 
 
 def _same(settings, first, second, default):
