@@ -94,7 +94,7 @@ def head_statistics(features, kernel, targets, weights, label_smoothing=0.0, gra
 def _visit_blocks(features, kernel, targets, weights, label_smoothing, gradient):
     """Returns (total, rows (R, 3), gradients to features (R, D) and kernel (V, D)), all float32."""
     count, width = ops.shape(features)[0], features.shape[1]
-    block = _rows_in_block(count, kernel.shape[0])
+    block = _rows_in_block(count, *kernel.shape)
     order, visited = _real_rows_first(weights, count, block)
     inverse = ops.argsort(order[:count])
     tables = _Tables(
@@ -145,8 +145,10 @@ class _Visit(NamedTuple):
     kernel_gradient: Any
 
 
-def _rows_in_block(count, vocabulary_size):
-    rows = max(64, BLOCK_ELEMENTS // vocabulary_size)
+def _rows_in_block(count, vocabulary_size, width):
+    # Each block reads the V x D kernel twice and adds to its gradient: with fewer rows than that,
+    # those passes over memory take longer than what stays in cache saves.
+    rows = max(64, width // 2, BLOCK_ELEMENTS // vocabulary_size)
     if isinstance(count, int):
         return max(1, min(rows, count))
     return ops.maximum(1, ops.minimum(rows, count))  # a replica's share of a batch may be empty

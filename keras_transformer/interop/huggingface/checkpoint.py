@@ -131,9 +131,10 @@ def local_folder(folder):
     try:
         return Path(huggingface_hub.snapshot_download(str(folder), allow_patterns=files))
     except (ValueError, OSError) as error:
+        said = str(error).partition("\n")[0]
         raise ValueError(
             "`folder` must be a folder or a name on the Hugging Face hub; there is no folder "
-            f"{folder}, and the hub says: {str(error).splitlines()[0]}. Check the path."
+            f"{folder}, and the hub says: {said}. Check the path."
         ) from error
 
 
