@@ -60,6 +60,7 @@ def curve(name, batches, tokenizer, arguments):
         stream,
         steps_per_epoch=arguments.window,
         epochs=arguments.steps // arguments.window,
+        shuffle=False,
         verbose=0,
         callbacks=[training.ProgressLine(batches.num_tokens / len(batches) * arguments.window)],
     )
