@@ -40,14 +40,12 @@ def check_attention_call(query, value, key, num_heads, **given):
         if name in _FLAGS:
             _check_flag(name, tensor)
             continue
-        _check_shape(name, _shape(tensor), sizes)
-        tensor = tensor if hasattr(tensor, "dtype") else np.asarray(tensor)
-        dtype = keras.backend.standardize_dtype(tensor.dtype)
+        _check_shape(name, shape_of(tensor), sizes)
         if name in _MASKS:
-            _check_mask(name, tensor, dtype)
-        elif name in _NUMBERS and not dtype.startswith(("int", "uint")):
-            raise ValueError(f"`{name}` must hold integers; got {dtype}. Cast it to int32.")
-        elif name == "bias" and dtype == "bool":
+            _check_mask(name, tensor)
+        elif name in _NUMBERS:
+            check_integers(name, tensor)
+        elif name == "bias" and _dtype_of(tensor) == "bool":
             raise ValueError(
                 "`bias` must hold numbers that are added to the scores; got bool. Pass who may "
                 "attend to whom as `attention_mask`."
@@ -58,7 +56,7 @@ def check_attention_call(query, value, key, num_heads, **given):
                 f"`query_{kind}` and `key_{kind}` must be given both or neither; got only one. "
                 f"Pass the other: the {remedy}."
             )
-    if "global_mask" in given and _differ(sizes["T"], sizes["S"]):
+    if "global_mask" in given and differ(sizes["T"], sizes["S"]):
         raise ValueError(
             "`global_mask` must be left out unless queries and keys are the same tokens; got "
             f"{sizes['T']} queries and {sizes['S']} keys. Use an `attention_mask`."
@@ -71,15 +69,15 @@ def check_step(inputs, positions, cache):
     Args:
         inputs: (R, T, D). positions: int (R, T). cache: with `num_rows`, int or None.
     """
-    shape = _shape(inputs)
+    shape = shape_of(inputs)
     require_rank_three("inputs", shape)
-    found = _shape(positions)
-    if len(found) != 2 or any(map(_differ, found, shape[:2])):
+    found = shape_of(positions)
+    if len(found) != 2 or any(map(differ, found, shape[:2])):
         raise ValueError(
             f"`positions` must have shape (rows, tokens), here {shape[:2]}; got {found}. Give each "
             "new token its absolute position."
         )
-    if _differ(cache.num_rows, shape[0]):
+    if differ(cache.num_rows, shape[0]):
         raise ValueError(
             f"`inputs` must have the rows that the cache was made for, {cache.num_rows}; got "
             f"{shape[0]}. Make the cache by `empty_cache(rows, length)`."
@@ -92,15 +90,15 @@ def check_recall(query, key, key_mask):
     Args:
         query: (R, T, D). key: (B, M, S, H), R a multiple of B. key_mask: bool (B, S) or None.
     """
-    require_rank_three("query", _shape(query))
-    rows, (sentences, _, length, _) = _shape(query)[0], _shape(key)
+    require_rank_three("query", shape_of(query))
+    rows, (sentences, _, length, _) = shape_of(query)[0], shape_of(key)
     if rows is not None and sentences is not None and rows % sentences:
         raise ValueError(
             f"`query` must have a number of rows that is a multiple of the {sentences} sentences "
             f"remembered; got {rows}. The hypotheses of a sentence are adjacent rows."
         )
     if key_mask is not None:
-        _check_shape("key_mask", _shape(key_mask), {"B": sentences, "S": length})
+        _check_shape("key_mask", shape_of(key_mask), {"B": sentences, "S": length})
 
 
 def require_rank_three(name, shape):
@@ -114,16 +112,16 @@ def require_rank_three(name, shape):
 
 def _sizes(query, value, key, num_heads):
     """Returns {letter: int or None}."""
-    shapes = {"query": _shape(query), "value": _shape(value), "key": _shape(key)}
+    shapes = {"query": shape_of(query), "value": shape_of(value), "key": shape_of(key)}
     for name, shape in shapes.items():
         require_rank_three(name, shape)
     for name in ("value", "key"):
-        if _differ(shapes["query"][0], shapes[name][0]):
+        if differ(shapes["query"][0], shapes[name][0]):
             raise ValueError(
                 f"`{name}` must have as many rows as `query`, {shapes['query'][0]}; got shape "
                 f"{shapes[name]}. Repeat the rows of the smaller."
             )
-    if _differ(shapes["value"][1], shapes["key"][1]):
+    if differ(shapes["value"][1], shapes["key"][1]):
         raise ValueError(
             f"`key` must be as long as `value`, {shapes['value'][1]}; got shape {shapes['key']}. "
             "Each key goes with one value."
@@ -142,7 +140,7 @@ def _check_shape(name, shape, sizes):
     layouts, broadcast = _SHAPES[name]
     for layout in layouts:
         if len(layout) == len(shape) and not any(
-            _differ(size, sizes[letter]) and not (size == 1 and letter in broadcast)
+            differ(size, sizes[letter]) and not (size == 1 and letter in broadcast)
             for letter, size in zip(layout, shape, strict=True)
         ):
             return
@@ -156,8 +154,8 @@ def _check_shape(name, shape, sizes):
     )
 
 
-def _check_mask(name, mask, dtype):
-    values = None if dtype == "bool" else concrete(mask)
+def _check_mask(name, mask):
+    values = None if _dtype_of(mask) == "bool" else concrete(mask)
     if values is not None and not np.all((values == 0) | (values == 1)):
         raise ValueError(
             f"`{name}` must hold booleans, or 1 where a token may be seen and 0 elsewhere; got "
@@ -166,9 +164,23 @@ def _check_mask(name, mask, dtype):
         )
 
 
-def _differ(one, other):
+def check_integers(name, numbers):
+    """Raises ValueError where a tensor, or what can be one, holds other numbers than integers."""
+    dtype = _dtype_of(numbers)
+    if not dtype.startswith(("int", "uint")):
+        raise ValueError(f"`{name}` must hold integers; got {dtype}. Cast it to int32.")
+
+
+def _dtype_of(tensor):
+    tensor = tensor if hasattr(tensor, "dtype") else np.asarray(tensor)
+    return keras.backend.standardize_dtype(tensor.dtype)
+
+
+def differ(one, other):
+    """Returns whether two sizes that are known are not the same."""
     return one is not None and other is not None and one != other
 
 
-def _shape(tensor):
+def shape_of(tensor):
+    """Returns the shape of a tensor, or of what can be one, as a tuple."""
     return tuple(tensor.shape) if hasattr(tensor, "shape") else np.shape(tensor)

@@ -2,10 +2,9 @@
 
 import math
 
-import keras
-import numpy as np
 from keras import ops
 
+from keras_transformer.ops.attention_checks import check_integers, differ, shape_of
 from keras_transformer.ops.backend import concrete
 
 
@@ -44,7 +43,7 @@ def check_encoded_positions(shape, start_index, positions):
     """
     if positions is not None:
         _check_positions(shape, positions)
-    _check_integers("start_index", start_index)
+    check_integers("start_index", start_index)
     start = concrete(start_index)
     if positions is not None and (start is None or start != 0):
         raise ValueError(
@@ -60,25 +59,14 @@ def check_encoded_positions(shape, start_index, positions):
 
 def _check_positions(shape, positions):
     """Raises ValueError where positions are neither (T,) nor (B, T), 1 row standing for all."""
-    _check_integers("positions", positions)
-    found = tuple(positions.shape) if hasattr(positions, "shape") else np.shape(positions)
-    fits = len(found) in (1, 2) and not _differ(found[-1], shape[1])
-    if not fits or (len(found) == 2 and found[0] != 1 and _differ(found[0], shape[0])):
+    check_integers("positions", positions)
+    found = shape_of(positions)
+    fits = len(found) in (1, 2) and not differ(found[-1], shape[1])
+    if not fits or (len(found) == 2 and found[0] != 1 and differ(found[0], shape[0])):
         raise ValueError(
             f"`positions` must have shape (T,) or (B, T), here ({shape[1]},) or "
             f"{tuple(shape[:2])}; got {found}. Give each token its absolute position."
         )
-
-
-def _differ(one, other):
-    return one is not None and other is not None and one != other
-
-
-def _check_integers(name, numbers):
-    dtype = getattr(numbers, "dtype", None) or np.asarray(numbers).dtype
-    dtype = keras.backend.standardize_dtype(dtype)
-    if not dtype.startswith(("int", "uint")):
-        raise ValueError(f"`{name}` must hold integers; got {dtype}. Cast it to int32.")
 
 
 def sinusoids(positions, width, max_wavelength=10000.0, interleaved=True):
