@@ -32,7 +32,7 @@ from deadline import Deadline
 
 from keras_transformer import Translator, evaluation, text
 from keras_transformer.decoding import GreedySearch
-from keras_transformer.training import NoamSchedule, SequenceCrossentropy
+from keras_transformer.training import Adam, NoamSchedule, SequenceCrossentropy
 from keras_transformer.translation_recipe import TranslationRecipe, build_model
 from keras_transformer.visualization.figure import HUES, INK, PALE, finish, new_figure
 
@@ -99,7 +99,7 @@ def train_and_translate(name, tokenizer, batches, test, arguments):
     model = make(tokenizer)
     schedule = NoamSchedule.with_peak(arguments.peak or peak, WIDTH, arguments.warmup)
     model.compile(
-        keras.optimizers.Adam(schedule, beta_1=0.9, beta_2=0.98, epsilon=1e-9, global_clipnorm=1.0),
+        Adam(schedule, beta_1=0.9, beta_2=0.98, epsilon=1e-9, global_clipnorm=1.0),
         SequenceCrossentropy(label_smoothing=0.1),
         jit_compile=False if keras.config.backend() == "tensorflow" else "auto",
     )

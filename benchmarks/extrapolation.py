@@ -116,7 +116,7 @@ def build(position, arguments):
 def compile_model(model, peak_rate):
     schedule = training.NoamSchedule.with_peak(peak_rate, model.model_dim, warmup_steps=200)
     model.compile(
-        keras.optimizers.Adam(schedule, beta_2=0.98, epsilon=1e-9),
+        training.Adam(schedule, beta_2=0.98, epsilon=1e-9),
         training.SequenceCrossentropy(label_smoothing=0.0),
         jit_compile=keras.config.backend() == "jax",
     )

@@ -85,7 +85,7 @@ def build(tokenizer, dtype, seed, arguments):
         arguments.peak_rate, size.model_dim, arguments.steps // 2
     )
     model.compile(
-        keras.optimizers.Adam(schedule, beta_1=0.9, beta_2=0.98, epsilon=1e-9),
+        training.Adam(schedule, beta_1=0.9, beta_2=0.98, epsilon=1e-9),
         training.SequenceCrossentropy(label_smoothing=0.1),
         jit_compile=False if keras.config.backend() == "tensorflow" else "auto",
     )

@@ -30,7 +30,7 @@ import numpy as np
 from keras_transformer.decoding import Sampling
 from keras_transformer.models import CausalLanguageModel
 from keras_transformer.text import SubwordTokenizer
-from keras_transformer.training import Perplexity, ProgressLine, SequenceCrossentropy
+from keras_transformer.training import Adam, Perplexity, ProgressLine, SequenceCrossentropy
 
 NO_DOCUMENTATION = {"test", "tests", "idlelib", "lib2to3", "site-packages", "dist-packages"}
 PROMPTS = ["Return the", "Raise an error if", "A dictionary that", "The class"]
@@ -162,7 +162,7 @@ def train_model(model, stream, arguments):
         0.0, steps, warmup_target=3e-3, warmup_steps=max(1, steps // 20)
     )
     model.compile(
-        keras.optimizers.AdamW(schedule, weight_decay=0.01, beta_2=0.98, global_clipnorm=1.0),
+        Adam(schedule, weight_decay=0.01, beta_2=0.98, global_clipnorm=1.0),
         SequenceCrossentropy(label_smoothing=0.0, pad_id=None),
         metrics=[Perplexity(pad_id=None)],
         # XLA would compile longer than it saves; JAX knows no other way.

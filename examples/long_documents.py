@@ -30,6 +30,7 @@ import numpy as np
 
 from keras_transformer.layers import SlidingWindowAttention
 from keras_transformer.models import TransformerEncoder
+from keras_transformer.training import Adam
 
 SUBJECTS = ANSWERS = 8
 # Ids: padding, the 256 values of a character, the questions, the notes.
@@ -94,7 +95,7 @@ def build_model(mechanism, arguments):
     )
     model = keras.Model(encoder.input, keras.layers.Dense(ANSWERS)(encoder.output))
     model.compile(
-        keras.optimizers.Adam(arguments.rate, global_clipnorm=1.0),
+        Adam(arguments.rate, global_clipnorm=1.0),
         keras.losses.SparseCategoricalCrossentropy(from_logits=True),
         metrics=["accuracy"],
         # XLA would compile longer than this model trains; JAX knows no other way.

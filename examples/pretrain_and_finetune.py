@@ -29,7 +29,7 @@ import numpy as np
 from keras_transformer.models import MaskedLanguageModel, TransformerEncoder
 from keras_transformer.text import CaptionGrammar, SubwordTokenizer, mask_tokens
 from keras_transformer.text.captions.nouns import GROUPS
-from keras_transformer.training import ProgressLine, SequenceCrossentropy, TokenAccuracy
+from keras_transformer.training import Adam, ProgressLine, SequenceCrossentropy, TokenAccuracy
 
 KINDS = ("people", "animals")
 TESTED = 200  # captions of each kind
@@ -177,7 +177,7 @@ def pretrain(model, rows, tokenizer, arguments):
         0.0, steps, warmup_target=2e-3, warmup_steps=max(1, steps // 20)
     )
     model.compile(
-        keras.optimizers.AdamW(schedule, weight_decay=0.01, global_clipnorm=1.0),
+        Adam(schedule, weight_decay=0.01, global_clipnorm=1.0),
         SequenceCrossentropy(label_smoothing=0.0, pad_id=tokenizer.pad_id),
         metrics=[TokenAccuracy(tokenizer.pad_id)],
         jit_compile=jit_compile(),
@@ -199,7 +199,7 @@ def build_classifier(tokenizer, arguments):
     logits = keras.layers.Dense(len(KINDS), name="kind")(encoder.output)
     classifier = keras.Model(encoder.input, logits)
     classifier.compile(
-        keras.optimizers.AdamW(schedule, weight_decay=0.01, global_clipnorm=1.0),
+        Adam(schedule, weight_decay=0.01, global_clipnorm=1.0),
         keras.losses.SparseCategoricalCrossentropy(from_logits=True),
         metrics=["accuracy"],
         jit_compile=jit_compile(),

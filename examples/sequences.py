@@ -24,6 +24,7 @@ import numpy as np
 
 from keras_transformer.layers import RotaryPosition
 from keras_transformer.models import TransformerEncoder
+from keras_transformer.training import Adam
 
 RESIDUES = "ACDEFGHIKLMNPQRSTVWY"
 STATES = ("helix", "strand", "coil")
@@ -132,7 +133,7 @@ def train(model, random, arguments):
         0.0, arguments.steps, warmup_target=3e-3, warmup_steps=max(1, arguments.steps // 20)
     )
     model.compile(
-        keras.optimizers.Adam(schedule, global_clipnorm=1.0),
+        Adam(schedule, global_clipnorm=1.0),
         keras.losses.SparseCategoricalCrossentropy(from_logits=True),
         weighted_metrics=["accuracy"],
         # XLA would compile longer than this model trains; JAX knows no other way.

@@ -27,6 +27,7 @@ import keras
 import numpy as np
 
 from keras_transformer.models import VisionTransformer
+from keras_transformer.training import Adam
 from keras_transformer.visualization.figure import HUES, INK, PALE, finish, new_figure
 
 TESTED = 500
@@ -112,7 +113,7 @@ def compiled(make, steps):
         0.0, steps, warmup_target=1e-3, warmup_steps=max(1, steps // 10)
     )
     model.compile(
-        keras.optimizers.AdamW(schedule, weight_decay=0.05, global_clipnorm=1.0),
+        Adam(schedule, weight_decay=0.05, global_clipnorm=1.0),
         keras.losses.SparseCategoricalCrossentropy(from_logits=True),
         metrics=["accuracy"],
         # XLA would compile longer than these models train; JAX knows no other way.

@@ -15,6 +15,7 @@ from keras_transformer.models import Transformer
 from keras_transformer.text import SubwordTokenizer, TokenBatches
 from keras_transformer.text.subword_tokenizer import END_ID, PAD_ID, START_ID
 from keras_transformer.training import (
+    Adam,
     LastCheckpoints,
     NoamSchedule,
     Perplexity,
@@ -189,7 +190,7 @@ def compile_model(model, recipe):
     # TensorFlow's own graph takes every shape. JAX knows no other way, and torch runs eagerly.
     on_tensorflow = keras.config.backend() == "tensorflow"
     model.compile(
-        keras.optimizers.Adam(schedule, beta_1=0.9, beta_2=0.98, epsilon=1e-9),
+        Adam(schedule, beta_1=0.9, beta_2=0.98, epsilon=1e-9),
         SequenceCrossentropy(recipe.label_smoothing, pad_id=model.pad_id),
         metrics=[TokenAccuracy(model.pad_id), Perplexity(model.pad_id)],
         jit_compile=False if on_tensorflow else "auto",

@@ -12,7 +12,7 @@ from contenders.fit_clock import FitClock
 from keras_transformer.decoding import BeamSearch, GreedySearch
 from keras_transformer.decoding.compilation import count_traces
 from keras_transformer.models import Transformer
-from keras_transformer.training import SequenceCrossentropy
+from keras_transformer.training import Adam, SequenceCrossentropy
 from keras_transformer.translator import Translator
 
 
@@ -43,7 +43,7 @@ class Training:
             size, dropout=0.1, attention_dropout=rate, feed_forward_dropout=rate
         )
         self.model.compile(
-            keras.optimizers.Adam(1e-4, beta_2=0.98),
+            Adam(1e-4, beta_2=0.98),
             SequenceCrossentropy(label_smoothing=0.1),
             jit_compile=jit_compile,
         )

@@ -9,6 +9,7 @@ from keras_transformer.arguments import check_positive
 from keras_transformer.ops.backend import (
     check_ids,
     matrix_product,
+    no_autocast,
     rows_inside,
     set_keras_mask,
 )
@@ -100,7 +101,8 @@ class TokenEmbedding(keras.layers.ReversibleEmbedding):
 
     def call(self, inputs, reverse=False):
         if not reverse:
-            return self._vectors(super().call, inputs)
+            with no_autocast():  # rows are cast, not the whole matrix for their sake
+                return self._vectors(super().call, inputs)
         if not self.has_plain_head:
             return self._scaled_and_shifted(super().call(inputs, reverse=True))
         table = ops.convert_to_tensor(self.embeddings)
@@ -139,17 +141,19 @@ class TokenEmbedding(keras.layers.ReversibleEmbedding):
     def head_factors(self, features):
         """Returns features (R, E) and a kernel (V, E) whose product is the logits.
 
-        A bias makes E one more than D: the features get a 1, the kernel the bias.
+        A bias makes E one more than D: the features get a 1, the kernel the bias. The kernel is in
+        the weights' own dtype, and so is its gradient.
 
         Args:
             features: (R, D).
         """
-        kernel = self.embeddings if self.tie_weights else ops.transpose(self.reverse_embeddings)
-        kernel = ops.convert_to_tensor(kernel)
+        with no_autocast():
+            kernel = self.embeddings if self.tie_weights else ops.transpose(self.reverse_embeddings)
+            kernel = ops.convert_to_tensor(kernel)
+            bias = ops.convert_to_tensor(self.bias) if self.head_bias else None
         if self.head_scale is not None:
             kernel = ops.multiply(kernel, ops.cast(self.head_scale, kernel.dtype))
-        if self.head_bias:
-            bias = ops.cast(ops.convert_to_tensor(self.bias), kernel.dtype)
+        if bias is not None:
             kernel = ops.concatenate([kernel, bias[:, None]], axis=1)
             features = ops.concatenate([features, ops.ones_like(features[:, :1])], axis=1)
         return features, kernel

@@ -5,12 +5,13 @@ import math
 import keras
 import numpy as np
 from keras import ops
-from keras.src.backend import get_keras_mask, set_keras_mask
+from keras.src.backend import AutocastScope, get_keras_mask, set_keras_mask
 
 __all__ = [
     "add_block",
     "Unrecordable",
     "add_product",
+    "add_rows",
     "as_matrix",
     "at_least",
     "check_ids",
@@ -19,13 +20,16 @@ __all__ = [
     "exponentials",
     "empty_blocks",
     "entry",
+    "fused_adam",
     "fused_attention",
     "get_keras_mask",
+    "has_fused_adam",
     "has_fused_attention",
     "is_recorded",
     "lookup_table",
     "matrix_product",
     "loop",
+    "no_autocast",
     "put_block",
     "pull_back",
     "replica_count",
@@ -33,6 +37,7 @@ __all__ = [
     "scaled_where",
     "scan",
     "set_keras_mask",
+    "shapes_may_depend_on_values",
     "stack_blocks",
     "sum_over_replicas",
     "write",
@@ -110,6 +115,29 @@ def rows_inside(rows, ids, limit):
         return rows
     inside = ops.logical_and(ids >= 0, ids < limit)
     return ops.where(inside[..., None], rows, ops.cast(float("nan"), rows.dtype))
+
+
+def shapes_may_depend_on_values(tensor):
+    """Returns whether the backend takes tensors whose size is known only when they are there.
+
+    XLA does not. A GPU would have to be waited for.
+    """
+    backend = keras.config.backend()
+    if backend == "torch":
+        return tensor.device.type == "cpu"
+    if backend == "jax":
+        return False
+    import tensorflow as tf
+    from tensorflow.python.ops import control_flow_util
+
+    graph = tf.compat.v1.get_default_graph()
+    compiled = control_flow_util.GraphOrParentsInXlaContext(graph)
+    return not compiled and not tf.config.list_logical_devices("GPU")
+
+
+def no_autocast():
+    """Returns a context in which variables are read in their own dtype, under any policy."""
+    return AutocastScope(None)
 
 
 def as_matrix(tensor, rows):
@@ -216,6 +244,22 @@ def add_product(total, left, right):
             return total.addmm_(left, right)
         return total.add_(left @ right)
     return total + ops.cast(ops.matmul(left, right), total.dtype)
+
+
+def add_rows(total, places, rows):
+    """Returns total with rows added at places, in place where the backend works eagerly.
+
+    Args:
+        total: float32 (I, J), not to be used afterwards. places: int32 (K,). rows: (K, J).
+    """
+    backend = keras.config.backend()
+    if backend == "torch":
+        return total.index_add_(0, places, rows)
+    if backend == "jax":
+        return total.at[places].add(rows)
+    import tensorflow as tf
+
+    return tf.tensor_scatter_nd_add(total, places[:, None], rows)
 
 
 def matrix_product(left, right, transpose_left=False, transpose_right=False):
@@ -567,3 +611,77 @@ def _widened(*tensors):
         else tensor
         for tensor in tensors
     ]
+
+
+def has_fused_adam(dtype):
+    """Returns whether the backend has Adam as one operation; JAX makes its own of Keras's.
+
+    TensorFlow's computes in the weight's dtype, in which 0.999 may be 1.
+    """
+    backend = keras.config.backend()
+    return backend == "torch" or (backend == "tensorflow" and dtype == "float32")
+
+
+def fused_adam(variables, momentums, velocities, gradients, rate, beta_1, beta_2, epsilon):
+    """Updates variables and moments in place, each read and written once.
+
+    Args:
+        variables: list of what is trained, Keras variables or the backend's own.
+        momentums, velocities: lists of the Keras variables of their moments.
+        gradients: list of tensors. rate: float32 scalar, the moments' corrections included.
+        beta_1, beta_2, epsilon: float.
+    """
+    values = [each.value if isinstance(each, keras.Variable) else each for each in variables]
+    momentums = [momentum.value for momentum in momentums]
+    velocities = [velocity.value for velocity in velocities]
+    update = _torch_adam if keras.config.backend() == "torch" else _tensorflow_adam
+    update(values, momentums, velocities, gradients, rate, beta_1, beta_2, epsilon)
+
+
+def _tensorflow_adam(variables, momentums, velocities, gradients, rate, beta_1, beta_2, epsilon):
+    import tensorflow as tf
+
+    for variable, momentum, velocity, gradient in zip(
+        variables, momentums, velocities, gradients, strict=True
+    ):
+        dtype = variable.dtype
+        tf.raw_ops.ResourceApplyAdam(
+            var=variable.handle,
+            m=momentum.handle,
+            v=velocity.handle,
+            beta1_power=tf.zeros((), dtype),  # `rate` has the corrections
+            beta2_power=tf.zeros((), dtype),
+            lr=tf.cast(rate, dtype),
+            beta1=tf.constant(beta_1, dtype),
+            beta2=tf.constant(beta_2, dtype),
+            epsilon=tf.constant(epsilon, dtype),
+            grad=tf.cast(tf.convert_to_tensor(gradient), dtype),
+        )
+
+
+def _torch_adam(variables, momentums, velocities, gradients, rate, beta_1, beta_2, epsilon):
+    import torch
+    from torch.optim.adam import adam
+
+    # So late a step has no corrections of its own: `rate` has them.
+    late = torch.full((), 1e9, device=variables[0].device)
+    with torch.no_grad():
+        adam(
+            variables,
+            [
+                gradient.to(variable.dtype).contiguous()
+                for gradient, variable in zip(gradients, variables, strict=True)
+            ],
+            momentums,
+            velocities,
+            [],
+            [late.clone() for _ in variables],
+            fused=True,
+            amsgrad=False,
+            beta1=beta_1,
+            beta2=beta_2,
+            lr=rate,
+            weight_decay=0.0,
+            eps=epsilon,
+            maximize=False,
+        )

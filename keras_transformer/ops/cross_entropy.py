@@ -9,6 +9,7 @@ Letters: R rows (tokens), D model width, V vocabulary.
 
 from typing import Any, NamedTuple
 
+import keras
 from keras import ops
 
 from keras_transformer.ops import backend
@@ -93,9 +94,12 @@ def head_statistics(features, kernel, targets, weights, label_smoothing=0.0, gra
 
 def _visit_blocks(features, kernel, targets, weights, label_smoothing, gradient):
     """Returns (total, rows (R, 3), gradients to features (R, D) and kernel (V, D)), all float32."""
-    count, width = ops.shape(features)[0], features.shape[1]
+    count = ops.shape(features)[0]
+    visited = ops.sum(ops.cast(weights > 0, "int32"))
     block = _rows_in_block(count, *kernel.shape)
-    order, visited = _real_rows_first(weights, count, block)
+    if backend.shapes_may_depend_on_values(features):  # the last block is then as full
+        block = _equal_blocks(visited, block)
+    order = _real_rows_first(weights, count, block)
     inverse = ops.argsort(order[:count])
     tables = _Tables(
         features=ops.take(features, order, axis=0),
@@ -105,18 +109,21 @@ def _visit_blocks(features, kernel, targets, weights, label_smoothing, gradient)
         # The rows that fill the last block repeat row 0 and weigh nothing.
         weights=ops.where(ops.arange(ops.shape(order)[0]) < count, ops.take(weights, order), 0.0),
     )
-    state = _Visit(
-        start=ops.zeros((), "int32"),
-        rows=ops.zeros((ops.shape(order)[0], 3), "float32"),
-        feature_gradient=ops.zeros((ops.shape(order)[0], width if gradient else 0), "float32"),
-        kernel_gradient=ops.zeros((kernel.shape[0] if gradient else 0, width), "float32"),
+    blocks = ops.shape(order)[0] // block
+    width = features.shape[1] if gradient else 0
+    state = backend.loop(
+        -(-visited // block),
+        lambda i, *state: _visit(i, _Visit(*state), tables, block, label_smoothing, gradient),
+        _Visit(
+            rows=backend.empty_blocks(blocks, (block, 3), "float32"),
+            feature_gradient=backend.empty_blocks(blocks, (block, width), "float32"),
+            kernel_gradient=_first_kernel_gradient(tables, label_smoothing, gradient),
+        ),
     )
     state = _Visit(
-        *ops.while_loop(
-            lambda start, *_: start < visited,
-            lambda *state: _visit(_Visit(*state), tables, block, label_smoothing, gradient),
-            tuple(state),
-        )
+        rows=ops.reshape(backend.stack_blocks(state[0]), (-1, 3)),
+        feature_gradient=ops.reshape(backend.stack_blocks(state[1]), (blocks * block, width)),
+        kernel_gradient=state[2],
     )
     rows = ops.take(state.rows, inverse, axis=0)
     total = ops.sum(rows[:, 0] * weights)
@@ -137,9 +144,8 @@ class _Tables(NamedTuple):
 
 
 class _Visit(NamedTuple):
-    """What the loop over blocks carries."""
+    """What the loop over blocks carries: the first two in blocks, see `backend.empty_blocks`."""
 
-    start: Any
     rows: Any
     feature_gradient: Any
     kernel_gradient: Any
@@ -154,18 +160,23 @@ def _rows_in_block(count, vocabulary_size, width):
     return ops.maximum(1, ops.minimum(rows, count))  # a replica's share of a batch may be empty
 
 
+def _equal_blocks(visited, block):
+    """Returns the rows in a block so that as many blocks of equal size hold the real rows."""
+    count = ops.maximum(1, -(-visited // block))
+    block = ops.maximum(1, -(-visited // count))
+    return int(block) if keras.config.backend() == "torch" else block
+
+
 def _real_rows_first(weights, count, block):
-    """Returns (order (R',), number of real rows): R' is R rounded up to whole blocks."""
-    real = weights > 0
-    order = ops.argsort(ops.where(real, 0, 1))
+    """Returns the order of the rows (R',): R' is R rounded up to whole blocks."""
+    order = ops.argsort(ops.where(weights > 0, 0, 1))
     fill = ops.zeros(((-count) % block,), order.dtype)
-    visited = ops.sum(ops.cast(real, "int32"))
-    return ops.cast(ops.concatenate([order, fill]), "int32"), visited
+    return ops.cast(ops.concatenate([order, fill]), "int32")
 
 
-def _visit(state, tables, block, label_smoothing, gradient):
+def _visit(i, state, tables, block, label_smoothing, gradient):
     """One block of rows: its statistics, and its share of the gradient of sum(weight logsumexp)."""
-    start, width = state.start, tables.kernel.shape[1]
+    start, width = i * block, tables.kernel.shape[1]
     features = ops.slice(tables.features, (start, 0), (block, width))  # (b, D)
     targets = ops.slice(tables.targets, (start,), (block,))
     weights = ops.slice(tables.weights, (start,), (block,))
@@ -182,32 +193,41 @@ def _visit(state, tables, block, label_smoothing, gradient):
     loss = (1.0 - label_smoothing) * likelihood + label_smoothing * uniform
     correct = ops.cast(target_logits >= highest, "float32")
     rows = ops.concatenate([loss, likelihood, correct], axis=-1)  # (b, 3)
-    rows = ops.slice_update(state.rows, (start, 0), rows)
+    rows = backend.put_block(state.rows, i, rows)
     if not gradient:
-        return _Visit(start + block, rows, state.feature_gradient, state.kernel_gradient)
+        return _Visit(rows, state.feature_gradient, state.kernel_gradient)
     # softmax = exponentials / sums; the division and the weight go to the products' narrow side.
     scale = weights[:, None] / sums
     exponentials = ops.cast(exponentials, features.dtype)
     feature_gradient = ops.cast(ops.matmul(exponentials, tables.kernel), "float32") * scale
     scaled = ops.cast(ops.cast(features, "float32") * scale, features.dtype)
     return _Visit(
-        start + block,
         rows,
-        ops.slice_update(state.feature_gradient, (start, 0), feature_gradient),
+        backend.put_block(state.feature_gradient, i, feature_gradient),
         backend.add_product(state.kernel_gradient, ops.transpose(exponentials), scaled),
     )
+
+
+def _first_kernel_gradient(tables, label_smoothing, gradient):
+    """Returns float32 (V, D): what smoothing takes from every word, to which the blocks add."""
+    vocabulary_size, width = tables.kernel.shape
+    if not gradient:
+        return ops.zeros((0, width), "float32")
+    everywhere = ops.sum(_weighted_features(tables), axis=0, keepdims=True)  # (1, D)
+    return ops.tile(everywhere * (-label_smoothing / vocabulary_size), (vocabulary_size, 1))
 
 
 def _smoothed_gradients(state, tables, label_smoothing):
     """Subtracts the smoothed targets' part: gradients of the whole loss, rows in visiting order."""
     weights = tables.weights[:, None]
-    features = ops.cast(tables.features, "float32") * weights
     kernel_rows = ops.cast(ops.take(tables.kernel, tables.targets, axis=0), "float32")
     hit, spread = 1.0 - label_smoothing, label_smoothing
     feature_gradient = state.feature_gradient - weights * (
         hit * kernel_rows + spread * tables.mean_kernel
     )
-    vocabulary_size = tables.kernel.shape[0]
-    at_targets = ops.segment_sum(features, tables.targets, num_segments=vocabulary_size)
-    everywhere = ops.sum(features, axis=0) * (spread / vocabulary_size)
-    return feature_gradient, state.kernel_gradient - hit * at_targets - everywhere
+    at_targets = -hit * _weighted_features(tables)
+    return feature_gradient, backend.add_rows(state.kernel_gradient, tables.targets, at_targets)
+
+
+def _weighted_features(tables):
+    return ops.cast(tables.features, "float32") * tables.weights[:, None]

@@ -1,5 +1,6 @@
 """The training recipe: loss, schedule, metrics, weight averaging, callbacks."""
 
+from keras_transformer.training.adam import Adam
 from keras_transformer.training.checkpoints import (
     LastCheckpoints,
     average_checkpoints,
@@ -13,6 +14,7 @@ from keras_transformer.training.token_metrics import Perplexity, TokenAccuracy
 from keras_transformer.training.translation_score import TranslationScore
 
 __all__ = [
+    "Adam",
     "LastCheckpoints",
     "LayerwiseAdamW",
     "NoamSchedule",

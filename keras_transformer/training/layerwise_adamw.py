@@ -2,10 +2,12 @@
 
 import keras
 
+from keras_transformer.training.adam import Adam
+
 
 @keras.saving.register_keras_serializable(package="keras_transformer")
-class LayerwiseAdamW(keras.optimizers.AdamW):
-    """`keras.optimizers.AdamW` whose learning rate is multiplied by a factor for each layer.
+class LayerwiseAdamW(Adam):
+    """`Adam` with weight decay, its learning rate multiplied by a factor for each layer.
 
         w <- w - rate(layer of w) learning_rate (adam(w) + weight_decay w)
 
@@ -25,7 +27,7 @@ class LayerwiseAdamW(keras.optimizers.AdamW):
     """
 
     def __init__(self, learning_rate=0.001, rates=None, weight_decay=0.004, **options):
-        super().__init__(learning_rate, weight_decay, **options)
+        super().__init__(learning_rate, weight_decay=weight_decay, **options)
         for name, factor in (rates or {}).items():
             if not factor >= 0:
                 raise ValueError(
