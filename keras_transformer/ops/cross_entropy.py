@@ -110,6 +110,8 @@ def _visit_blocks(features, kernel, targets, weights, label_smoothing, gradient)
         weights=ops.where(ops.arange(ops.shape(order)[0]) < count, ops.take(weights, order), 0.0),
     )
     blocks = ops.shape(order)[0] // block
+    if not isinstance(blocks, int):  # a replica's share of a batch may be empty, an array may not
+        blocks = ops.maximum(1, blocks)
     width = features.shape[1] if gradient else 0
     state = backend.loop(
         -(-visited // block),
