@@ -9,7 +9,6 @@ Letters: R rows (tokens), D model width, V vocabulary.
 
 from typing import Any, NamedTuple
 
-import keras
 from keras import ops
 
 from keras_transformer.ops import backend
@@ -96,6 +95,8 @@ def _visit_blocks(features, kernel, targets, weights, label_smoothing, gradient)
     """Returns (total, rows (R, 3), gradients to features (R, D) and kernel (V, D)), all float32."""
     count = ops.shape(features)[0]
     visited = ops.sum(ops.cast(weights > 0, "int32"))
+    known = backend.concrete(visited)
+    visited = visited if known is None else int(known)
     block = _rows_in_block(count, *kernel.shape)
     if backend.shapes_may_depend_on_values(features):  # the last block is then as full
         block = _equal_blocks(visited, block)
@@ -109,9 +110,7 @@ def _visit_blocks(features, kernel, targets, weights, label_smoothing, gradient)
         # The rows that fill the last block repeat row 0 and weigh nothing.
         weights=ops.where(ops.arange(ops.shape(order)[0]) < count, ops.take(weights, order), 0.0),
     )
-    blocks = ops.shape(order)[0] // block
-    if not isinstance(blocks, int):  # a replica's share of a batch may be empty, an array may not
-        blocks = ops.maximum(1, blocks)
+    blocks = _at_least_one(ops.shape(order)[0] // block)
     width = features.shape[1] if gradient else 0
     state = backend.loop(
         -(-visited // block),
@@ -157,16 +156,18 @@ def _rows_in_block(count, vocabulary_size, width):
     # Each block reads the V x D kernel twice and adds to its gradient: with fewer rows than that,
     # those passes over memory take longer than what stays in cache saves.
     rows = max(64, width // 2, BLOCK_ELEMENTS // vocabulary_size)
-    if isinstance(count, int):
-        return max(1, min(rows, count))
-    return ops.maximum(1, ops.minimum(rows, count))  # a replica's share of a batch may be empty
+    return _at_least_one(min(rows, count) if isinstance(count, int) else ops.minimum(rows, count))
+
+
+def _at_least_one(number):
+    """Returns the number, or 1: a replica's share of a batch may be empty, a block may not."""
+    return max(1, number) if isinstance(number, int) else ops.maximum(1, number)
 
 
 def _equal_blocks(visited, block):
     """Returns the rows in a block so that as many blocks of equal size hold the real rows."""
-    count = ops.maximum(1, -(-visited // block))
-    block = ops.maximum(1, -(-visited // count))
-    return int(block) if keras.config.backend() == "torch" else block
+    count = _at_least_one(-(-visited // block))
+    return _at_least_one(-(-visited // count))
 
 
 def _real_rows_first(weights, count, block):

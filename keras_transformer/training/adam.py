@@ -16,8 +16,8 @@ class Adam(keras.optimizers.Adam):
 
     The numbers are those of `keras.optimizers.Adam`, but for rounding. That one is written in
     single operations, each a pass over a tensor as large as the weight, and on TensorFlow and torch
-    two dozen such passes are a good part of the step of a large model; here the framework's own
-    fused operation is called. JAX fuses Keras's. With `amsgrad` it is Keras's on all of them.
+    more than a dozen such passes are a good part of the step of a large model; here the framework's
+    own fused operation is called. JAX fuses Keras's. With `amsgrad` it is Keras's on all of them.
 
     Args:
         learning_rate, beta_1, beta_2, epsilon, **options: as `keras.optimizers.Adam`. With
