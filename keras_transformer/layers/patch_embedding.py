@@ -5,6 +5,7 @@ import numpy as np
 from keras import ops
 
 from keras_transformer.arguments import check_positive
+from keras_transformer.ops.positions import cubic_interpolation
 
 
 @keras.saving.register_keras_serializable(package="keras_transformer")
@@ -93,7 +94,10 @@ class PatchEmbedding(keras.layers.Layer):
         return vectors + self.positions
 
     def resized_positions(self, height, width):
-        """Returns the table for images of another size, interpolated as the paper does.
+        """Returns the table for images of another size, interpolated in two dimensions.
+
+        By cubics, as PyTorch and with it `transformers` interpolate ("bicubic", corners not
+        aligned), on every backend.
 
         Args:
             height, width: ints, pixels.
@@ -106,11 +110,9 @@ class PatchEmbedding(keras.layers.Layer):
         table = ops.convert_to_numpy(self.positions.value).astype("float32")
         ahead = 1 if self.class_token else 0
         image = table[ahead:].reshape(*self.grid, self.model_dim)
-        resized = ops.image.resize(
-            image, self._grid(height, width), interpolation="bilinear", data_format="channels_last"
-        )
-        resized = ops.convert_to_numpy(resized).reshape(-1, self.model_dim)
-        return np.concatenate([table[:ahead], resized], axis=0)
+        up, across = map(cubic_interpolation, self.grid, self._grid(height, width))
+        resized = np.einsum("ur,vc,rcd->uvd", up, across, image).reshape(-1, self.model_dim)
+        return np.concatenate([table[:ahead], resized.astype("float32")], axis=0)
 
     def compute_output_shape(self, images_shape):
         rows, columns = self._grid(*images_shape[1:3])

@@ -4,6 +4,13 @@ import keras
 import numpy as np
 
 PREFIX = "quantized_"
+INTEGER_MODES = ("int8", "int4", "gptq", "awq")
+
+
+def integer_layers(model):
+    """Returns the names of a model's layers whose weights are integers, with scales beside."""
+    layers = model._flatten_layers()
+    return [each.name for each in layers if each.quantization_mode in INTEGER_MODES]
 
 
 class QuantizationRecord:

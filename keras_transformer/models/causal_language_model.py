@@ -284,6 +284,7 @@ class CausalLanguageModel(SequenceModel):
             "name": self.name,
             "dtype": keras.dtype_policies.serialize(self.dtype_policy),
             **self.block_options,
+            **self.frozen_config(),
         }
 
 

@@ -83,9 +83,10 @@ class MaskedLanguageModel(SequenceModel):
             "encoder": keras.saving.serialize_keras_object(self.encoder),
             "activation": keras.activations.serialize(self.activation),
             "name": self.name,
+            **self.frozen_config(),
         }
 
     @classmethod
-    def from_config(cls, config):
-        encoder = keras.saving.deserialize_keras_object(config["encoder"])
-        return cls(**{**config, "encoder": encoder})
+    def from_config(cls, config, custom_objects=None):
+        encoder = keras.saving.deserialize_keras_object(config["encoder"], custom_objects)
+        return super().from_config({**config, "encoder": encoder}, custom_objects)

@@ -7,8 +7,9 @@ from typing import Any, NamedTuple
 import keras
 from keras import ops
 
-from keras_transformer.layers.quantization_record import QuantizationRecord
+from keras_transformer.layers.quantization_record import QuantizationRecord, integer_layers
 from keras_transformer.layers.token_embedding import TokenEmbedding
+from keras_transformer.models.frozen_record import FrozenRecord
 from keras_transformer.models.stacks import check_input_names
 from keras_transformer.ops.cross_entropy import TokenStatistics, head_statistics, token_statistics
 from keras_transformer.training.sequence_crossentropy import (
@@ -20,7 +21,6 @@ from keras_transformer.training.sequence_crossentropy import (
 from keras_transformer.training.token_metrics import TokenLoss, TokenMetric
 
 SEED_KEY = "seed_generator_"
-INTEGER_MODES = ("int8", "int4", "gptq", "awq")
 
 
 class ScoredTokens(NamedTuple):
@@ -36,7 +36,7 @@ class ScoredTokens(NamedTuple):
 
 
 @keras.saving.register_keras_serializable(package="keras_transformer")
-class SequenceModel(QuantizationRecord, keras.Model):
+class SequenceModel(FrozenRecord, QuantizationRecord, keras.Model):
     """`keras.Model(inputs, logits)` for logits made by `TokenEmbedding(..., reverse=True)`.
 
     It trains and scores like any functional model, and `model(x)` and `predict` return logits.
@@ -125,9 +125,9 @@ class SequenceModel(QuantizationRecord, keras.Model):
         )
 
     def make_train_function(self, force=False):
-        layers = list(self._flatten_layers())
-        quantized = [each.name for each in layers if each.quantization_mode in INTEGER_MODES]
-        if quantized and not any(getattr(each, "lora_enabled", False) for each in layers):
+        quantized = integer_layers(self)
+        adapted = any(getattr(each, "lora_enabled", False) for each in self._flatten_layers())
+        if quantized and not adapted:
             raise ValueError(
                 f"A model must not be quantized to be trained; {self.name!r} is: its weights are "
                 f"integers, as in layer {quantized[0]!r}. Train it first, then quantize."

@@ -358,6 +358,7 @@ class Transformer(SequenceModel):
             "name": self.name,
             "dtype": keras.dtype_policies.serialize(self.dtype_policy),
             **self.block_options,
+            **self.frozen_config(),
         }
 
 

@@ -11,6 +11,7 @@ from keras_transformer.layers.quantization_record import QuantizationRecord
 from keras_transformer.layers.token_embedding import TokenEmbedding
 from keras_transformer.layers.transformer_block import make_normalization
 from keras_transformer.models.families import ENCODER_PRESETS, arguments_of
+from keras_transformer.models.frozen_record import FrozenRecord
 from keras_transformer.models.stacks import (
     EmbeddedInput,
     Stack,
@@ -27,7 +28,7 @@ POOLINGS = (None, "mean", "first", "dense")
 
 
 @keras.saving.register_keras_serializable(package="keras_transformer")
-class TransformerEncoder(QuantizationRecord, keras.Model):
+class TransformerEncoder(FrozenRecord, QuantizationRecord, keras.Model):
     """The encoder alone: a vector for each token, or one for the whole text.
 
         hidden = EncoderBlock^L(dropout(norm(embed(tokens) + embed(token_types) + positions)))
@@ -221,6 +222,7 @@ class TransformerEncoder(QuantizationRecord, keras.Model):
             "name": self.name,
             "dtype": keras.dtype_policies.serialize(self.dtype_policy),
             **self.block_options,
+            **self.frozen_config(),
         }
 
 

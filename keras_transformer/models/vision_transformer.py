@@ -5,19 +5,20 @@ from typing import NamedTuple
 import keras
 from keras import ops
 
-from keras_transformer.arguments import check_positive, check_positive_or_none
+from keras_transformer.arguments import check_positive, check_positive_or_none, is_integer
 from keras_transformer.layers.dropout import Dropout
 from keras_transformer.layers.encoder_block import EncoderBlock
 from keras_transformer.layers.patch_embedding import PatchEmbedding
 from keras_transformer.layers.quantization_record import QuantizationRecord
 from keras_transformer.models.families import VISION_PRESETS, arguments_of
+from keras_transformer.models.frozen_record import FrozenRecord
 from keras_transformer.models.stacks import Stack, check_block_options, serialized
 
 POOLINGS = (None, "first", "mean", "dense")
 
 
 @keras.saving.register_keras_serializable(package="keras_transformer")
-class VisionTransformer(QuantizationRecord, keras.Model):
+class VisionTransformer(FrozenRecord, QuantizationRecord, keras.Model):
     """ViT: image patches as tokens, the same encoder blocks, one vector for the image.
 
         hidden = EncoderBlock^L(dropout([class_token; patches W + b] + P))
@@ -78,7 +79,7 @@ class VisionTransformer(QuantizationRecord, keras.Model):
         dtype=None,
         **block_options,
     ):
-        height, width = (image_size, image_size) if isinstance(image_size, int) else image_size
+        height, width = _height_and_width(image_size)
         check_positive(patch_size=patch_size, num_layers=num_layers, model_dim=model_dim)
         check_positive(num_channels=num_channels, num_heads=num_heads)
         check_positive_or_none(num_classes=num_classes)
@@ -119,7 +120,7 @@ class VisionTransformer(QuantizationRecord, keras.Model):
                 num_classes, kernel_initializer="zeros", dtype=dtype, name="head"
             )
         self._parts = _Parts(patches, dropped, encoder, pooler, head)
-        self.image_size = image_size if isinstance(image_size, int) else [height, width]
+        self.image_size = image_size if is_integer(image_size) else [height, width]
         self.patch_size = patch_size
         self.num_classes = num_classes
         self.num_layers = num_layers
@@ -159,12 +160,17 @@ class VisionTransformer(QuantizationRecord, keras.Model):
     def with_image_size(self, image_size):
         """Returns a model of the same weights for images of another size.
 
-        The vectors of the places are interpolated in two dimensions (section 3.2).
+        The vectors of the places are interpolated in two dimensions (section 3.2), as
+        `PatchEmbedding.resized_positions` says.
 
         Args:
             image_size: int or pair of ints, multiples of `patch_size`.
+
+        Raises:
+            ValueError: if `image_size` is not such.
         """
-        model = type(self)(**{**self.get_config(), "image_size": image_size, "name": None})
+        config = {**self.get_config(), "image_size": image_size, "name": None}
+        model = type(self).from_config(config)
         _, height, width, _ = model.input.shape
         positions = self._parts.patches.resized_positions(height, width)
         for mine, its in zip(self.weights, model.weights, strict=True):
@@ -189,7 +195,21 @@ class VisionTransformer(QuantizationRecord, keras.Model):
             "name": self.name,
             "dtype": keras.dtype_policies.serialize(self.dtype_policy),
             **self.block_options,
+            **self.frozen_config(),
         }
+
+
+def _height_and_width(image_size):
+    """Returns the two sizes; raises ValueError where `image_size` is neither one nor both."""
+    sizes = (image_size,) * 2 if is_integer(image_size) else image_size
+    if not isinstance(sizes, tuple | list) or len(sizes) != 2:
+        raise ValueError(
+            f"`image_size` must be a positive integer or the pair of height and width; got "
+            f"{image_size!r}. Pass pixels."
+        )
+    for size in sizes:
+        check_positive(image_size=size)
+    return sizes
 
 
 class _Parts(NamedTuple):

@@ -2,6 +2,7 @@
 
 import math
 
+import numpy as np
 from keras import ops
 
 from keras_transformer.ops.attention_checks import check_integers, differ, shape_of
@@ -67,6 +68,29 @@ def _check_positions(shape, positions):
             f"`positions` must have shape (T,) or (B, T), here ({shape[1]},) or "
             f"{tuple(shape[:2])}; got {found}. Give each token its absolute position."
         )
+
+
+def cubic_interpolation(old, new, sharpness=-0.75):
+    """Returns the NumPy matrix (new, old) that makes `new` samples of `old` evenly spread ones.
+
+    Sample i lies at x = (i + 1/2) old / new - 1/2 among the old, and is the sum of the four nearest
+    by Keys's piecewise cubic of their distance; beyond an end stands the outermost.
+
+    Args:
+        old, new: ints. sharpness: slope of the cubic at distance 1, PyTorch's by default.
+
+    Reference: Keys 1981, equations 4 and 15.
+    """
+    places = (np.arange(new) + 0.5) * old / new - 0.5
+    left = np.floor(places).astype(int)
+    weights = np.zeros((new, old))
+    for near in range(-1, 3):
+        distance = np.abs(places - left - near)
+        inside = ((sharpness + 2) * distance - (sharpness + 3)) * distance**2 + 1
+        outside = (((distance - 5) * distance + 8) * distance - 4) * sharpness
+        weights_near = np.where(distance <= 1, inside, outside)
+        np.add.at(weights, (np.arange(new), np.clip(left + near, 0, old - 1)), weights_near)
+    return weights
 
 
 def sinusoids(positions, width, max_wavelength=10000.0, interleaved=True):

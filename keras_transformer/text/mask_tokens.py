@@ -4,6 +4,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from keras_transformer.arguments import check_from_zero, check_positive, is_integer
+
 
 class MaskedTokens(NamedTuple):
     """A batch for `models.MaskedLanguageModel`.
@@ -63,7 +65,9 @@ def mask_tokens(
     tokens = np.asarray(tokens)
     _check(tokens, vocabulary_size, mask_id, word_starts)
     _check_shares(probability, mask_share, random_share)
-    special_ids = np.unique([*special_ids, mask_id])
+    check_from_zero(seed=seed)
+    special_ids = [*special_ids, mask_id]
+    _check_special_ids(special_ids, vocabulary_size)
     random = np.random.default_rng(seed)
     maskable = ~np.isin(tokens, special_ids)
     starts = np.ones_like(maskable) if word_starts is None else np.asarray(word_starts, "bool")
@@ -98,12 +102,13 @@ def _check(tokens, vocabulary_size, mask_id, word_starts):
             f"`tokens` must be integers of shape (batch, length); got {tokens.dtype} of shape "
             f"{tokens.shape}. Pad the rows to one length."
         )
+    check_positive(vocabulary_size=vocabulary_size)
     if tokens.size and not 0 <= tokens.min() <= tokens.max() < vocabulary_size:
         raise ValueError(
             f"`tokens` must be in [0, vocabulary_size); got {tokens.min()} to {tokens.max()} with "
             f"{vocabulary_size}. Pass the tokenizer's size."
         )
-    if not 0 <= mask_id < vocabulary_size:
+    if not is_integer(mask_id) or not 0 <= mask_id < vocabulary_size:
         raise ValueError(
             f"`mask_id` must be in [0, {vocabulary_size}); got {mask_id}. Give the tokenizer a "
             "piece for it."
@@ -112,6 +117,20 @@ def _check(tokens, vocabulary_size, mask_id, word_starts):
         raise ValueError(
             f"`word_starts` must have the shape of `tokens`, {tokens.shape}; got "
             f"{np.shape(word_starts)}."
+        )
+
+
+def _check_special_ids(special_ids, vocabulary_size):
+    for special in special_ids:
+        if not is_integer(special) or not 0 <= special < vocabulary_size:
+            raise ValueError(
+                f"`special_ids` must be in [0, {vocabulary_size}); got {special!r}. Leave out what "
+                "the tokenizer does not have."
+            )
+    if len(set(special_ids)) == vocabulary_size:
+        raise ValueError(
+            f"`special_ids` must leave some of the {vocabulary_size} ids of the vocabulary; got "
+            "all of them. Name padding, start, end and the like alone."
         )
 
 

@@ -20,7 +20,12 @@ from keras_transformer.layers import (
     RelativePositionBias,
     SinusoidalPositionEncoding,
 )
-from keras_transformer.models import CausalLanguageModel, Transformer, TransformerEncoder
+from keras_transformer.models import (
+    CausalLanguageModel,
+    Transformer,
+    TransformerEncoder,
+    VisionTransformer,
+)
 
 # Files are read and written by NumPy, whatever the backend.
 pytestmark = pytest.mark.any_backend
@@ -61,6 +66,22 @@ def t5(tied=True):
         start_id=0,
         end_id=1,
     )
+
+
+def vit(**options):
+    return VisionTransformer(6, 2, **SIZES, epsilon=1e-12, attention_dropout=0.0, **options)
+
+
+def image_output_of(model):
+    image = np.random.default_rng(1).normal(size=(2, 6, 6, 3)).astype("float32")
+    return ops.convert_to_numpy(model(image))
+
+
+def randomized(model):
+    random = np.random.default_rng(5)
+    for variable in model.trainable_variables:
+        variable.assign(random.normal(size=variable.shape, scale=0.5))
+    return model
 
 
 def logits_of(model):
@@ -156,18 +177,40 @@ def test_half_precision_tensors_are_read(folder):
 
 def test_shards_are_read_and_a_missing_one_is_named(folder):
     expected = logits_of(huggingface.load_model(folder))
+    split(folder)
+    np.testing.assert_array_equal(logits_of(huggingface.load_model(folder)), expected)
+    (folder / "part-1.safetensors").unlink()
+    with pytest.raises(ValueError, match="part-1.safetensors"):
+        huggingface.load_model(folder)
+
+
+def split(folder, change_index=lambda weight_map: None):
+    """Makes two shards of a checkpoint's one file, and an index of them."""
     tensors = numpy_format.load_file(folder / "model.safetensors")
     (folder / "model.safetensors").unlink()
-    names = sorted(tensors)
-    shards = {"part-1.safetensors": names[::2], "part-2.safetensors": names[1::2]}
-    for shard, held in shards.items():
-        numpy_format.save_file({name: tensors[name] for name in held}, folder / shard)
-    weight_map = {name: shard for shard, held in shards.items() for name in held}
-    index = folder / "model.safetensors.index.json"
-    index.write_text(json.dumps({"metadata": {}, "weight_map": weight_map}))
-    np.testing.assert_array_equal(logits_of(huggingface.load_model(folder)), expected)
-    (folder / "part-2.safetensors").unlink()
-    with pytest.raises(ValueError, match="part-2.safetensors"):
+    weight_map = {}
+    for number in (0, 1):
+        held = {name: tensors[name] for name in sorted(tensors)[number::2]}
+        numpy_format.save_file(held, folder / f"part-{number}.safetensors")
+        weight_map.update(dict.fromkeys(held, f"part-{number}.safetensors"))
+    change_index(weight_map)
+    index = {"metadata": {}, "weight_map": weight_map}
+    (folder / "model.safetensors.index.json").write_text(json.dumps(index))
+
+
+@pytest.mark.parametrize(
+    "change, told",
+    [
+        (lambda names: names.update(dict.fromkeys(names, "../part.safetensors")), "of its own fol"),
+        (lambda names: names.update({"transformer.wte.weight": 7}), "index.json is damaged"),
+        (lambda names: names.update({"transformer.x": "part-0.safetensors"}), "transformer.x in p"),
+        (lambda names: names.pop("transformer.wte.weight"), "transformer.wte.weight in part-"),
+    ],
+)
+def test_an_index_tells_the_truth_of_files_beside_it(change, told, folder):
+    (folder.parent / "part.safetensors").write_bytes((folder / "model.safetensors").read_bytes())
+    split(folder, change)
+    with pytest.raises(ValueError, match=told):
         huggingface.load_model(folder)
 
 
@@ -252,6 +295,54 @@ def test_a_model_that_the_family_cannot_hold_is_not_saved(model, model_type, nam
     with pytest.raises(ValueError, match=named):
         huggingface.save_model(model(), tmp_path / "saved", model_type)
     assert not (tmp_path / "saved").exists()
+
+
+def test_a_quantized_model_has_no_place_in_the_format(tmp_path):
+    model = gpt2()
+    model.quantize("int8")
+    with pytest.raises(ValueError, match="`model`.*is quantized"):
+        huggingface.save_model(model, tmp_path / "saved", "gpt2")
+    assert not (tmp_path / "saved").exists()
+
+
+def test_a_vit_is_loaded_without_its_classifier(tmp_path):
+    folder = tmp_path / "vit"
+    model = randomized(vit(num_classes=5))
+    huggingface.save_model(model, folder, "vit")
+    np.testing.assert_array_equal(
+        image_output_of(huggingface.load_model(folder)), image_output_of(model)
+    )
+    vectors = image_output_of(huggingface.load_model(folder, num_classes=None, pooling=None))
+    kernel, bias = (ops.convert_to_numpy(each) for each in model.get_layer("head").weights)
+    headless = image_output_of(huggingface.load_model(folder, num_classes=None))
+    np.testing.assert_array_equal(headless, vectors[:, 0])
+    np.testing.assert_allclose(headless @ kernel + bias, image_output_of(model), atol=1e-4)
+    with pytest.raises(ValueError, match=r"wrong shape: classifier.weight \(5, 12\), not \(7, 12"):
+        huggingface.load_model(folder, num_classes=7)
+    with pytest.raises(ValueError, match="`pooling`.*class token; got 'mean'"):
+        huggingface.load_model(folder, num_classes=None, pooling="mean")
+
+
+def test_a_vit_is_loaded_without_its_pooler(tmp_path):
+    model = randomized(vit(pooling="dense"))
+    huggingface.save_model(model, tmp_path / "vit", "vit")
+    found = huggingface.load_model(tmp_path / "vit", pooling=None)
+    assert image_output_of(found).shape == (2, 10, 12)
+    found = huggingface.load_model(tmp_path / "vit")
+    np.testing.assert_array_equal(image_output_of(found), image_output_of(model))
+    with pytest.raises(ValueError, match="`pooling`.*class token; got 'mean'"):
+        huggingface.save_model(vit(pooling="mean"), tmp_path / "mean", "vit")
+    assert not (tmp_path / "mean").exists()
+
+
+@pytest.mark.parametrize("lost", [["weight"], ["bias"], ["weight", "bias"]])
+def test_a_classifier_of_a_vit_that_is_missing_is_listed(lost, tmp_path):
+    huggingface.save_model(vit(num_classes=5), tmp_path / "vit", "vit")
+    names = [f"classifier.{each}" for each in lost]
+    change_tensors(tmp_path / "vit", lambda tensors: [tensors.pop(name) for name in names])
+    with pytest.raises(ValueError) as error:
+        huggingface.load_model(tmp_path / "vit")
+    assert all(f"missing: {name}" in str(error.value) for name in names)
 
 
 def test_arguments_take_the_place_of_the_config(folder):

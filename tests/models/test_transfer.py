@@ -10,6 +10,7 @@ from keras_transformer.layers import LearnedPositionEncoding
 from keras_transformer.models import (
     CausalLanguageModel,
     MaskedLanguageModel,
+    Transformer,
     TransformerEncoder,
     VisionTransformer,
     enable_lora,
@@ -98,6 +99,61 @@ def test_frozen_layers_stay_and_the_others_learn(num_blocks, free):
         same = [(a == b).all() for a, b in zip(before[name], now, strict=True)]
         assert all(same) is (index - 3 not in free), name
     assert (values(head)[0] != first_head[0]).any()
+
+
+def trained_names(model):
+    return [f"{each.path}" for each in model.trainable_variables]
+
+
+@pytest.mark.parametrize("num_blocks", [0, 1, None])
+def test_frozen_layers_stay_frozen_in_a_file_and_the_optimizer_goes_on(num_blocks, tmp_path):
+    model = with_head(bert(num_layers=2), keras.layers.Dense(3), "mean")
+    freeze(model, num_blocks)
+    fitted(model, epochs=2, run_eagerly=False)
+    model.save(tmp_path / "model.keras")
+    loaded = keras.saving.load_model(tmp_path / "model.keras")
+    assert trained_names(loaded) == trained_names(model)
+    state = [numbers(each) for each in model.optimizer.variables]
+    for old, new in zip(state, loaded.optimizer.variables, strict=True):
+        np.testing.assert_array_equal(numbers(new), old)
+
+
+@pytest.mark.any_backend
+def test_every_model_of_arguments_tells_what_is_frozen():
+    options = {**SIZES, "num_layers": 2}
+    encoder = bert()
+    models = [
+        encoder,
+        bert(pooling="dense"),
+        MaskedLanguageModel(bert()),
+        CausalLanguageModel(31, **options),
+        Transformer(31, **options),
+        VisionTransformer(4, 2, 5, 1, 12, 3, 19, num_channels=1),
+    ]
+    for model in models:
+        assert "frozen" not in model.get_config()
+        freeze(model, num_blocks=1)
+        block = next(each for each in model._flatten_layers() if each.name.endswith("_block_0"))
+        block.trainable = True
+        block.feed_forward.inner_dense.trainable = False
+        copy = type(model).from_config(model.get_config())
+        assert copy.get_config() == model.get_config()
+        assert trained_names(copy) == trained_names(model)
+        assert len(copy.trainable_variables) < len(copy.variables)
+    encoder.trainable = False
+    assert encoder.get_config()["frozen"] == [""]
+    assert TransformerEncoder.from_config(encoder.get_config()).trainable is False
+
+
+def test_a_frozen_encoder_within_a_model_tells_itself():
+    model = MaskedLanguageModel(bert(name="encoder"))
+    freeze(model)
+    model.get_layer("head_dense").trainable = False
+    config = model.get_config()
+    assert "encoder/encoder_block_0" not in config["frozen"] and "head_dense" in config["frozen"]
+    assert "encoder_block_0" in config["encoder"]["config"]["frozen"]
+    copy = MaskedLanguageModel.from_config(config)
+    assert trained_names(copy) == trained_names(model)
 
 
 def test_freezing_counts_the_blocks():

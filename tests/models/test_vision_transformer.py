@@ -63,6 +63,22 @@ def test_a_resized_table_keeps_the_class_token_and_a_constant_grid():
     np.testing.assert_allclose(layer.resized_positions(4, 4), table, rtol=1e-6)
 
 
+@pytest.mark.any_backend  # NumPy alone
+@pytest.mark.parametrize("new", [(3, 5), (5, 7), (11, 2), (10, 14)])
+def test_places_are_interpolated_as_torch_does(new):
+    torch = pytest.importorskip("torch")
+    layer = PatchEmbedding(patch_size=2, model_dim=3)
+    layer.build((None, 10, 14, 1))
+    table = np.random.default_rng(5).normal(size=(36, 3)).astype("float32")
+    layer.positions.assign(table)
+    image = torch.from_numpy(table[1:].reshape(1, 5, 7, 3).transpose(0, 3, 1, 2))
+    expected = torch.nn.functional.interpolate(image, new, mode="bicubic", align_corners=False)
+    expected = expected.numpy()[0].reshape(3, -1).T
+    found = layer.resized_positions(2 * new[0], 2 * new[1])
+    np.testing.assert_array_equal(found[0], table[0])
+    np.testing.assert_allclose(found[1:], expected, atol=1e-6)
+
+
 @pytest.mark.parametrize("pooling", ["first", "mean", "dense", None])
 def test_another_image_size_has_the_same_weights(pooling):
     classes = None if pooling is None else 7
@@ -108,6 +124,13 @@ def test_it_learns_which_half_is_bright():
 def test_wrong_arguments_are_named():
     with pytest.raises(ValueError, match="`patch_size`"):
         VisionTransformer(image_size=7, **SIZES)
+    for size in (0, -4, 20.5, "a", (6,), (6, 0), (6, 6.0), True, None):
+        with pytest.raises(ValueError, match="`image_size` must be a positive integer"):
+            VisionTransformer(image_size=size, **SIZES)
+        with pytest.raises(ValueError, match="`image_size` must be a positive integer"):
+            random_model().with_image_size(size)
+    with pytest.raises(ValueError, match="`patch_size` 2; got 7 x 7"):
+        random_model().with_image_size(7)
     with pytest.raises(ValueError, match="`pooling`"):
         VisionTransformer(image_size=6, **SIZES, pooling="max")
     with pytest.raises(ValueError, match="`num_classes`"):

@@ -64,9 +64,14 @@ def test_the_seed_decides():
         ({"mask_share": 0.8, "random_share": 0.3}, "`random_share`"),
         ({"mask_id": 97}, "`mask_id`"),
         ({"vocabulary_size": 50}, "`tokens`"),
+        ({"vocabulary_size": 97.0}, "`vocabulary_size`"),
         ({"word_starts": [[True]]}, "`word_starts`"),
+        ({"special_ids": [-1]}, "`special_ids`.*got -1"),
+        ({"special_ids": [97]}, "`special_ids`.*got 97"),
+        ({"special_ids": range(97)}, "`special_ids`.*all of them"),
+        ({"seed": None}, "`seed`.*None"),
     ],
 )
 def test_wrong_arguments_are_named(changes, name):
     with pytest.raises(ValueError, match=name):
-        mask_tokens(rows(2, 9), seed=0, **{**OPTIONS, **changes})
+        mask_tokens(rows(2, 9), **{"seed": 0, **OPTIONS, **changes})

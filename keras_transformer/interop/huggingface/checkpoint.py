@@ -19,6 +19,7 @@ from keras_transformer.interop.huggingface.weights import (
     written_weights,
 )
 from keras_transformer.layers.attention_mechanism import mechanism_names
+from keras_transformer.layers.quantization_record import integer_layers
 from keras_transformer.layers.transformer_block import TransformerBlock
 from keras_transformer.models.transformer_encoder import TransformerEncoder
 from keras_transformer.new_folder import new_folder
@@ -47,8 +48,9 @@ def load_model(folder, **arguments):
             `pytorch_model.bin`; or a name on the Hugging Face hub, where `huggingface_hub` is
             installed.
         **arguments: of the model, in place of those that the config gives: `dtype`, `dropout`,
-            `mechanism`, or for BERT and Longformer `pooling`, which takes the encoder without the
-            head for masked tokens.
+            `mechanism`; for BERT and Longformer `pooling`, which takes the encoder without the head
+            for masked tokens; for ViT `num_classes=None`, which takes it without the classifier,
+            or `pooling`. An image size is changed afterwards: `VisionTransformer.with_image_size`.
 
     Returns:
         `CausalLanguageModel` (GPT-2, Llama), `TransformerEncoder` or `MaskedLanguageModel` (BERT,
@@ -92,10 +94,11 @@ def save_model(model, folder, model_type, overwrite=False):
         overwrite: bool, whether a checkpoint at `folder` may be replaced.
 
     Raises:
-        ValueError: if the family has no setting for something that the model is, or `folder` exists
-            already.
+        ValueError: if the family has no setting for something that the model is, the model is
+            quantized, or `folder` exists already.
     """
     family = _family(model_type)
+    _check_floats(model)
     options = _options(model)
     _check_position(family, model_type, options["position"])
     _check_mechanism(family, model_type, options["mechanism"])
@@ -134,7 +137,7 @@ def local_folder(folder):
         said = str(error).partition("\n")[0]
         raise ValueError(
             "`folder` must be a folder or a name on the Hugging Face hub; there is no folder "
-            f"{folder}, and the hub says: {said}. Check the path."
+            f"{folder}, and the hub says: {said}. Check path, name and network."
         ) from error
 
 
@@ -162,6 +165,16 @@ def _comparable(name, value):
         config = {key: each for key, each in layer.get_config().items() if key != "name"}
         return {"class_name": type(layer).__name__, "config": config}
     return value
+
+
+def _check_floats(model):
+    quantized = integer_layers(model)
+    if quantized:
+        raise ValueError(
+            f"`model` must have weights in floats to be saved in Hugging Face's format; layer "
+            f"{quantized[0]!r} of {model.name!r} is quantized. Save it before `quantize`, or by "
+            "`model.save`, which keeps the integers."
+        )
 
 
 def _check_position(family, model_type, position):

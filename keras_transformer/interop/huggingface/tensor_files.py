@@ -20,7 +20,7 @@ def open_tensors(folder):
         if (folder / index).is_file():
             return reader([folder / index])
         if (folder / f"{index}.index.json").is_file():
-            return reader(_shards(folder / f"{index}.index.json"))
+            return _indexed(folder / f"{index}.index.json", reader)
     raise ValueError(
         f"`folder` must hold {SAFETENSORS} or {PICKLE}, or an index of their shards; {folder} has "
         "none. Is it a checkpoint's folder?"
@@ -34,26 +34,47 @@ def write_tensors(path, tensors):
     numpy_format.save_file(arrays, str(path), metadata={"format": "pt"})
 
 
-def _shards(index):
+def _indexed(index, reader):
+    """Returns the tensors of the shards that an index names, where it tells the truth of them."""
+    file_of = _file_of(index)
+    files = sorted(set(file_of.values()))
+    missing = [name for name in files if not (index.parent / name).is_file()]
+    if missing:
+        raise ValueError(f"{index.parent} lacks {missing}, named by {index.name}. Download them.")
+    tensors = reader([index.parent / name for name in files])
+    wrong = sorted({*file_of.items()} ^ {*tensors.file_of.items()})
+    if wrong:
+        name, file = wrong[0]
+        raise ValueError(
+            f"{index} must name each tensor of its files and no other; {name} in {file}, and "
+            f"{len(wrong) - 1} more, are in one of the two only. Download the checkpoint again."
+        )
+    return tensors
+
+
+def _file_of(index):
+    """Returns {tensor: file} of an index; its files lie beside it."""
     try:
-        names = json.loads(index.read_bytes())["weight_map"].values()
-    except (json.JSONDecodeError, UnicodeDecodeError, KeyError, AttributeError) as error:
+        file_of = dict(json.loads(index.read_bytes())["weight_map"])
+        outside = [name for name in file_of.values() if Path(name).name != name]
+    except (ValueError, KeyError, TypeError) as error:
         raise ValueError(
             f"{index} is damaged: {error!r}. Download the checkpoint again."
         ) from error
-    paths = [index.parent / name for name in sorted(set(names))]
-    missing = [path.name for path in paths if not path.is_file()]
-    if missing:
-        raise ValueError(f"{index.parent} lacks {missing}, named by {index.name}. Download them.")
-    return paths
+    if outside:
+        raise ValueError(
+            f"{index} must name files of its own folder; got {outside[0]!r}. Is it the "
+            "checkpoint's own?"
+        )
+    return file_of
 
 
 class _SafeTensors:
-    """Reads one tensor at a time; the files stay on disk."""
+    """Reads one tensor at a time; the files stay on disk. `file_of`: {tensor: file's name}."""
 
     def __init__(self, paths):
         safetensors = _import_safetensors("safetensors")
-        self._file_of = {}
+        self._open, self.file_of = {}, {}
         for path in paths:
             try:
                 file = safetensors.safe_open(str(path), framework="numpy")
@@ -61,21 +82,22 @@ class _SafeTensors:
                 raise ValueError(
                     f"{path} is damaged or cut off: {error}. Download the checkpoint again."
                 ) from error
-            self._file_of.update(dict.fromkeys(file.keys(), file))
+            self._open[path.name] = file
+            self.file_of.update(dict.fromkeys(file.keys(), path.name))
 
     @property
     def names(self):
-        return set(self._file_of)
+        return set(self.file_of)
 
     def shape(self, name):
-        return tuple(self._file_of[name].get_slice(name).get_shape())
+        return tuple(self._open[self.file_of[name]].get_slice(name).get_shape())
 
     def read(self, name):
-        return np.asarray(self._file_of[name].get_tensor(name), "float32")
+        return np.asarray(self._open[self.file_of[name]].get_tensor(name), "float32")
 
 
 class _Pickles:
-    """Torch's format, only through its loader that executes nothing."""
+    """Torch's format, only through its loader that executes nothing. `file_of`: as above."""
 
     def __init__(self, paths):
         try:
@@ -87,7 +109,7 @@ class _Pickles:
             ) from error
         import pickle
 
-        self._tensors = {}
+        self._tensors, self.file_of = {}, {}
         for path in paths:
             try:
                 tensors = torch.load(path, map_location="cpu", weights_only=True)
@@ -102,6 +124,7 @@ class _Pickles:
                     "things. Is it the checkpoint's own?"
                 )
             self._tensors.update(tensors)
+            self.file_of.update(dict.fromkeys(tensors, path.name))
 
     @property
     def names(self):

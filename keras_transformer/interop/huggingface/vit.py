@@ -7,8 +7,8 @@ from keras_transformer.models.vision_transformer import VisionTransformer
 
 PREFIX = "vit."
 POSITION = None
-# The token that stands for hidden patches in pre-training.
-IGNORED = ("*embeddings.mask_token",)
+# The token that stands for hidden patches in pre-training, and what a model without head leaves.
+IGNORED = ("*embeddings.mask_token", "classifier.*", "*pooler.*")
 # (1, n, D) and (1, 1, D) beside our (n, D) and (D,).
 ONE_IMAGE = Layout(
     lambda arrays: arrays[0].reshape(1, -1, arrays[0].shape[-1]),
@@ -25,7 +25,9 @@ def read_arguments(settings, tensors):
     settings.require("pooler_output_size", None, width)
     names = tensors.names
     classes = len(settings.get("id2label") or {}) or settings.get("num_labels", 2)
-    classes = classes if "classifier.weight" in names else None
+    classifies = "ViTForImageClassification" in (settings.get("architectures") or [])
+    if not classifies and not any(name.startswith("classifier.") for name in names):
+        classes = None
     pooled = any("pooler." in name for name in names)
     return VisionTransformer, {
         "image_size": _pair_or_int(settings.get("image_size", 224)),
@@ -63,7 +65,16 @@ def telling_names(model):
 
 
 def entries(model):
-    """Returns the tensors of a checkpoint of this model, each by its old name and its new one."""
+    """Returns the tensors of a checkpoint of this model, each by its old name and its new one.
+
+    Raises:
+        ValueError: if the model has no class token.
+    """
+    if model.pooling == "mean":
+        raise ValueError(
+            "`pooling` must be None, 'first' or 'dense' in a ViT of Hugging Face's format, which "
+            "has a class token; got 'mean'. Take None and the mean over what follows the token."
+        )
     patches = model.get_layer("patches")
     projection = "vit.embeddings.patch_embeddings.projection"
     found = [
