@@ -44,6 +44,7 @@ def main():
         "ViT": lambda: vision_transformer(arguments.layers),
         "convolutional": convolutional_net,
     }
+    keras.utils.set_random_seed(0)  # of the models' dropout
     models = {name: compiled(make, arguments.steps) for name, make in makers.items()}
     for name, model in models.items():
         print(f"{name}: {model.count_params():,} parameters")

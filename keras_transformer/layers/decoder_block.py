@@ -3,6 +3,7 @@
 import keras
 from keras import ops
 
+from keras_transformer.layers.frozen_layers import freeze_what_was_built
 from keras_transformer.layers.transformer_block import TransformerBlock
 from keras_transformer.ops.backend import get_keras_mask
 
@@ -67,6 +68,7 @@ class DecoderBlock(TransformerBlock):
         self.feed_forward = self._feed_forward()
         self.feed_forward.build(inputs_shape)
         self.feed_forward_norm = self._norm(inputs_shape, "feed_forward_norm")
+        freeze_what_was_built(self)
         self.built = True
 
     def call(

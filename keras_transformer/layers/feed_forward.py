@@ -5,6 +5,7 @@ from keras import ops
 
 from keras_transformer.arguments import check_positive, check_rates
 from keras_transformer.layers.dropout import Dropout
+from keras_transformer.layers.frozen_layers import freeze_what_was_built
 from keras_transformer.layers.quantization_record import QuantizationRecord
 from keras_transformer.ops.activations import get_activation
 
@@ -75,6 +76,7 @@ class FeedForward(QuantizationRecord, keras.layers.Layer):
             self.gate_dense.build(input_shape)
         self.outer_dense = self._dense(input_shape[-1], "outer")
         self.outer_dense.build(inner)
+        freeze_what_was_built(self)
         self.built = True
 
     def _dense(self, width, name):

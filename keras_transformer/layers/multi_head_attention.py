@@ -11,6 +11,7 @@ from keras_transformer.arguments import (
     check_rates,
 )
 from keras_transformer.layers.attention_mechanism import get_mechanism
+from keras_transformer.layers.frozen_layers import freeze_what_was_built
 from keras_transformer.layers.head_projection import merge_heads, project_heads
 from keras_transformer.layers.position_scheme import get_position_scheme
 from keras_transformer.layers.quantization_record import QuantizationRecord
@@ -173,6 +174,7 @@ class MultiHeadAttention(QuantizationRecord, keras.layers.Layer):
             if part is not None:
                 part.build_for(heads_shape)
         self._request(dropout=self.dropout)  # what the mechanism refuses, it refuses now
+        freeze_what_was_built(self)
         self.built = True
 
     def _heads_dense(self, name, heads, width):

@@ -4,13 +4,12 @@ import keras
 import numpy as np
 
 PREFIX = "quantized_"
-INTEGER_MODES = ("int8", "int4", "gptq", "awq")
 
 
-def integer_layers(model):
-    """Returns the names of a model's layers whose weights are integers, with scales beside."""
-    layers = model._flatten_layers()
-    return [each.name for each in layers if each.quantization_mode in INTEGER_MODES]
+def quantized_layers(model):
+    """Returns {name: mode} of a model's layers that are quantized."""
+    modes = {layer.name: layer.quantization_mode for layer in model._flatten_layers()}
+    return {name: mode for name, mode in modes.items() if mode is not None}
 
 
 class QuantizationRecord:

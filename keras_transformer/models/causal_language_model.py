@@ -12,6 +12,7 @@ from keras_transformer.decoding.state import DecodingState
 from keras_transformer.layers.decoder_block import DecoderBlock
 from keras_transformer.layers.token_embedding import TokenEmbedding
 from keras_transformer.models.families import CAUSAL_PRESETS, arguments_of
+from keras_transformer.models.resumable import paths_under
 from keras_transformer.models.sequence_model import SequenceModel
 from keras_transformer.models.stacks import (
     EmbeddedInput,
@@ -152,19 +153,21 @@ class CausalLanguageModel(SequenceModel):
         self.seed = seed
         self.block_options = block_options
         tokens = keras.Input((None,), dtype="int32", name="tokens")
-        super().__init__(inputs=tokens, outputs=self._logits(tokens), name=name)
+        with paths_under(self, name) as name:
+            logits = self._logits(tokens)
+        super().__init__(inputs=tokens, outputs=logits, name=name)
         if dtype is not None:
             self.dtype_policy = dtype
 
     @classmethod
-    def from_preset(cls, name, **arguments):
+    def from_preset(cls, preset, /, **arguments):
         """Returns the untrained model of that name, such as "gpt2" or "llama-7b".
 
         Args:
-            name: see `models.families.CAUSAL_PRESETS`.
+            preset: see `models.families.CAUSAL_PRESETS`.
             **arguments: take the place of the preset's.
         """
-        return cls(**{**arguments_of(CAUSAL_PRESETS, name), **arguments})
+        return cls(**arguments_of(CAUSAL_PRESETS, preset, arguments))
 
     def _logits(self, tokens):
         mask = None
@@ -284,7 +287,7 @@ class CausalLanguageModel(SequenceModel):
             "name": self.name,
             "dtype": keras.dtype_policies.serialize(self.dtype_policy),
             **self.block_options,
-            **self.frozen_config(),
+            **self.trainable_config(),
         }
 
 

@@ -21,11 +21,14 @@ class FamilyPreset(NamedTuple):
     reference: str
 
 
-def arguments_of(presets, name):
-    """Returns the arguments of the preset of that name."""
+def arguments_of(presets, name, changes):
+    """Returns the arguments of the preset of that name, with others in place of some."""
     if name not in presets:
         raise ValueError(f"Preset must be one of {sorted(presets)}; got {name!r}. Pick a name.")
-    return presets[name].arguments
+    arguments = {**presets[name].arguments, **changes}
+    if presets[name].arguments.get("head_scale") and "head_scale" not in changes:
+        arguments["head_scale"] = arguments["model_dim"] ** -0.5  # T5's follows from its width
+    return arguments
 
 
 def layer_config(class_name, **config):

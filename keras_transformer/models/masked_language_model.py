@@ -3,6 +3,7 @@
 import keras
 
 from keras_transformer.layers.transformer_block import make_normalization
+from keras_transformer.models.resumable import paths_under
 from keras_transformer.models.sequence_model import SequenceModel
 from keras_transformer.models.transformer_encoder import TransformerEncoder
 from keras_transformer.ops.activations import get_activation
@@ -62,28 +63,31 @@ class MaskedLanguageModel(SequenceModel):
             name="head_norm",
         )
         inputs = encoder.new_inputs()
-        hidden = norm(dense(encoder(inputs)))
-        super().__init__(inputs=inputs, outputs=encoder.embedding(hidden, reverse=True), name=name)
+        with paths_under(self, name) as name:
+            hidden = norm(dense(encoder(inputs)))
+            logits = encoder.embedding(hidden, reverse=True)
+        super().__init__(inputs=inputs, outputs=logits, name=name)
         self.encoder = encoder
         self.activation = dense.activation
 
     @classmethod
-    def from_preset(cls, name, **arguments):
+    def from_preset(cls, preset, /, name=None, **arguments):
         """Returns the untrained model over the encoder of that name, such as "bert-base".
 
         Args:
-            name: see `models.families.ENCODER_PRESETS`.
+            preset: see `models.families.ENCODER_PRESETS`.
+            name: str, of the model.
             **arguments: of the encoder, in place of the preset's.
         """
         arguments = {"head_bias": True, **arguments, "pooling": None}
-        return cls(TransformerEncoder.from_preset(name, **arguments))
+        return cls(TransformerEncoder.from_preset(preset, **arguments), name=name)
 
     def get_config(self):
         return {
             "encoder": keras.saving.serialize_keras_object(self.encoder),
             "activation": keras.activations.serialize(self.activation),
             "name": self.name,
-            **self.frozen_config(),
+            **self.trainable_config(),
         }
 
     @classmethod

@@ -7,9 +7,9 @@ from typing import Any, NamedTuple
 import keras
 from keras import ops
 
-from keras_transformer.layers.quantization_record import QuantizationRecord, integer_layers
+from keras_transformer.layers.quantization_record import QuantizationRecord, quantized_layers
 from keras_transformer.layers.token_embedding import TokenEmbedding
-from keras_transformer.models.frozen_record import FrozenRecord
+from keras_transformer.models.resumable import Resumable
 from keras_transformer.models.stacks import check_input_names
 from keras_transformer.ops.cross_entropy import TokenStatistics, head_statistics, token_statistics
 from keras_transformer.training.sequence_crossentropy import (
@@ -20,7 +20,7 @@ from keras_transformer.training.sequence_crossentropy import (
 )
 from keras_transformer.training.token_metrics import TokenLoss, TokenMetric
 
-SEED_KEY = "seed_generator_"
+INTEGER_MODES = ("int8", "int4", "gptq", "awq")
 
 
 class ScoredTokens(NamedTuple):
@@ -36,7 +36,7 @@ class ScoredTokens(NamedTuple):
 
 
 @keras.saving.register_keras_serializable(package="keras_transformer")
-class SequenceModel(FrozenRecord, QuantizationRecord, keras.Model):
+class SequenceModel(Resumable, QuantizationRecord, keras.Model):
     """`keras.Model(inputs, logits)` for logits made by `TokenEmbedding(..., reverse=True)`.
 
     It trains and scores like any functional model, and `model(x)` and `predict` return logits.
@@ -125,7 +125,8 @@ class SequenceModel(FrozenRecord, QuantizationRecord, keras.Model):
         )
 
     def make_train_function(self, force=False):
-        quantized = integer_layers(self)
+        modes = quantized_layers(self)
+        quantized = [name for name, mode in modes.items() if mode in INTEGER_MODES]
         adapted = any(getattr(each, "lora_enabled", False) for each in self._flatten_layers())
         if quantized and not adapted:
             raise ValueError(
@@ -140,27 +141,6 @@ class SequenceModel(FrozenRecord, QuantizationRecord, keras.Model):
         if optimizer is not None and self.built and not optimizer.built:
             optimizer.build(self.trainable_variables)
         super().load_weights(filepath, *arguments, **options)
-
-    def save_own_variables(self, store):
-        """Keeps the state of the dropout too, which Keras leaves out: law 10 of a resumed run."""
-        super().save_own_variables(store)
-        for index, generator in enumerate(self._dropout_generators()):
-            store[f"{SEED_KEY}{index}"] = ops.convert_to_numpy(generator.state)
-
-    def load_own_variables(self, store):
-        own = {key: store[key] for key in store.keys()}
-        states = [own.pop(key) for key in sorted(own, key=_seed_index) if _seed_index(key) >= 0]
-        super().load_own_variables(own)
-        generators = self._dropout_generators()
-        # Weights of a model with other dropout layers load as well, without its state.
-        if len(states) == len(generators):
-            for generator, state in zip(generators, states, strict=True):
-                generator.state.assign(state)
-
-    def _dropout_generators(self):
-        return [
-            generator for layer in self._flatten_layers() for generator in layer._seed_generators
-        ]
 
     def train_step(self, *args):
         with self._scoring(args[-1]):
@@ -221,7 +201,3 @@ class SequenceModel(FrozenRecord, QuantizationRecord, keras.Model):
         for metric in self._token_metrics:
             metric.update_from(y_pred.tokens)
         return self.get_metrics_result()
-
-
-def _seed_index(key):
-    return int(key.removeprefix(SEED_KEY)) if key.startswith(SEED_KEY) else -1

@@ -5,7 +5,7 @@ import re
 import keras
 from keras import ops
 
-from keras_transformer.arguments import check_positive
+from keras_transformer.arguments import check_above_zero, check_positive, is_integer
 from keras_transformer.layers.learned_position_encoding import LearnedPositionEncoding
 from keras_transformer.layers.patch_embedding import PatchEmbedding
 from keras_transformer.layers.token_embedding import TokenEmbedding
@@ -72,7 +72,9 @@ def with_head(encoder, head, pooling=None, name=None):
 def freeze(model, num_blocks=None):
     """Keeps the embedded input and the first blocks of each stack as they are in training.
 
-    Call it before `compile`. `layer.trainable = True` undoes it for a layer.
+    Call it before `compile`. `layer.trainable = True` undoes it for a layer. A model that is saved
+    and loaded trains the same layers; of `keras.models.clone_model` take that of a model's config,
+    `type(model).from_config(model.get_config())`, for its clone is another kind of model.
 
     Args:
         model: a model of this library, or one that holds such a model, as `with_head` returns.
@@ -90,7 +92,7 @@ def freeze(model, num_blocks=None):
     """
     stacks = _stacks(model)
     shortest = min(map(len, stacks.values()))
-    if num_blocks is not None and not (isinstance(num_blocks, int) and 0 <= num_blocks <= shortest):
+    if num_blocks is not None and not (is_integer(num_blocks) and 0 <= num_blocks <= shortest):
         raise ValueError(
             f"`num_blocks` must be None or an integer from 0 to {shortest}, the blocks that the "
             f"model has; got {num_blocks!r}. None freezes all."
@@ -155,7 +157,8 @@ def enable_lora(model, rank, alpha=None, layers=("query", "value")):
     It is Keras's own `enable_lora` of `Dense`, `EinsumDense` and `Embedding`, whose biases go on
     training; everything else in the model is frozen. A tied embedding stays tied: vectors and
     logits are of the one updated matrix. A saved model holds W' and no update, so that it loads
-    anywhere; call this again on the loaded one to go on. Call it before `compile`.
+    anywhere; its maps are whole and train as such until this is called again. Call it before
+    `compile`.
 
     Args:
         model: a model of this library, such as the encoder that `with_head` was given.
@@ -176,6 +179,8 @@ def enable_lora(model, rank, alpha=None, layers=("query", "value")):
     Reference: Hu et al. 2022, section 4.
     """
     check_positive(rank=rank)
+    if alpha is not None:
+        check_above_zero(alpha=alpha)
     found = [layer for layer in _layers(model) if hasattr(layer, "enable_lora")]
     missing = sorted(set(layers) - {layer.name for layer in found})
     if missing or not layers:

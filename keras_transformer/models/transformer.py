@@ -14,6 +14,7 @@ from keras_transformer.layers.token_embedding import TokenEmbedding
 from keras_transformer.models.attention_weights import AttentionWeights
 from keras_transformer.models.families import SEQUENCE_PRESETS, arguments_of
 from keras_transformer.models.presets import TRANSFORMER_PRESETS
+from keras_transformer.models.resumable import paths_under
 from keras_transformer.models.sequence_model import SequenceModel
 from keras_transformer.models.stacks import (
     EmbeddedInput,
@@ -172,31 +173,33 @@ class Transformer(SequenceModel):
             "source": keras.Input((None,), dtype="int32", name="source"),
             "target": keras.Input((None,), dtype="int32", name="target"),
         }
-        super().__init__(inputs=inputs, outputs=self._logits(**inputs), name=name)
+        with paths_under(self, name) as name:
+            logits = self._logits(**inputs)
+        super().__init__(inputs=inputs, outputs=logits, name=name)
         if dtype is not None:
             self.dtype_policy = dtype
 
     @classmethod
-    def from_preset(cls, name, vocabulary_size=None, **arguments):
+    def from_preset(cls, preset, /, vocabulary_size=None, **arguments):
         """Returns the untrained model of one row of the paper's Table 3, or of a later family.
 
         Args:
-            name: "base", "big", or a variation such as "a-16-heads": see `TRANSFORMER_PRESETS`; or
-                "t5-small", "opus-mt" and the like: see `models.families.SEQUENCE_PRESETS`.
+            preset: "base", "big", or a variation such as "a-16-heads": see `TRANSFORMER_PRESETS`;
+                or "t5-small", "opus-mt" and the like: see `models.families.SEQUENCE_PRESETS`.
             vocabulary_size: int, 37000 in the paper's English-German runs; families have their own.
             **arguments: take the place of the preset's.
 
         Raises:
             ValueError: if there is no such preset, or a row of Table 3 gets no `vocabulary_size`.
         """
-        chosen = arguments_of({**TRANSFORMER_PRESETS, **SEQUENCE_PRESETS}, name)
+        chosen = arguments_of({**TRANSFORMER_PRESETS, **SEQUENCE_PRESETS}, preset, arguments)
         vocabulary_size = vocabulary_size or chosen.get("vocabulary_size")
         if vocabulary_size is None:
             raise ValueError(
-                f"`vocabulary_size` must be given with preset {name!r}: Table 3 has none. Pass the "
-                "tokenizer's."
+                f"`vocabulary_size` must be given with preset {preset!r}: Table 3 has none. Pass "
+                "the tokenizer's."
             )
-        return cls(**{**chosen, "vocabulary_size": vocabulary_size, **arguments})
+        return cls(**{**chosen, "vocabulary_size": vocabulary_size})
 
     def _logits(self, source, target):
         encoded, source_mask = self.encode(source)
@@ -358,7 +361,7 @@ class Transformer(SequenceModel):
             "name": self.name,
             "dtype": keras.dtype_policies.serialize(self.dtype_policy),
             **self.block_options,
-            **self.frozen_config(),
+            **self.trainable_config(),
         }
 
 

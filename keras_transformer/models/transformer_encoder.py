@@ -11,7 +11,7 @@ from keras_transformer.layers.quantization_record import QuantizationRecord
 from keras_transformer.layers.token_embedding import TokenEmbedding
 from keras_transformer.layers.transformer_block import make_normalization
 from keras_transformer.models.families import ENCODER_PRESETS, arguments_of
-from keras_transformer.models.frozen_record import FrozenRecord
+from keras_transformer.models.resumable import Resumable, paths_under
 from keras_transformer.models.stacks import (
     EmbeddedInput,
     Stack,
@@ -28,7 +28,7 @@ POOLINGS = (None, "mean", "first", "dense")
 
 
 @keras.saving.register_keras_serializable(package="keras_transformer")
-class TransformerEncoder(FrozenRecord, QuantizationRecord, keras.Model):
+class TransformerEncoder(Resumable, QuantizationRecord, keras.Model):
     """The encoder alone: a vector for each token, or one for the whole text.
 
         hidden = EncoderBlock^L(dropout(norm(embed(tokens) + embed(token_types) + positions)))
@@ -160,19 +160,21 @@ class TransformerEncoder(FrozenRecord, QuantizationRecord, keras.Model):
         self.seed = seed
         self.block_options = block_options
         inputs = self.new_inputs()
-        super().__init__(inputs=inputs, outputs=self._output(**inputs), name=name)
+        with paths_under(self, name) as name:
+            output = self._output(**inputs)
+        super().__init__(inputs=inputs, outputs=output, name=name)
         if dtype is not None:
             self.dtype_policy = dtype
 
     @classmethod
-    def from_preset(cls, name, **arguments):
+    def from_preset(cls, preset, /, **arguments):
         """Returns the untrained encoder of that name, such as "bert-base".
 
         Args:
-            name: see `models.families.ENCODER_PRESETS`.
+            preset: see `models.families.ENCODER_PRESETS`.
             **arguments: take the place of the preset's.
         """
-        return cls(**{**arguments_of(ENCODER_PRESETS, name), **arguments})
+        return cls(**arguments_of(ENCODER_PRESETS, preset, arguments))
 
     @property
     def embedding(self):
@@ -222,7 +224,7 @@ class TransformerEncoder(FrozenRecord, QuantizationRecord, keras.Model):
             "name": self.name,
             "dtype": keras.dtype_policies.serialize(self.dtype_policy),
             **self.block_options,
-            **self.frozen_config(),
+            **self.trainable_config(),
         }
 
 

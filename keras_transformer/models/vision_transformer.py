@@ -11,14 +11,14 @@ from keras_transformer.layers.encoder_block import EncoderBlock
 from keras_transformer.layers.patch_embedding import PatchEmbedding
 from keras_transformer.layers.quantization_record import QuantizationRecord
 from keras_transformer.models.families import VISION_PRESETS, arguments_of
-from keras_transformer.models.frozen_record import FrozenRecord
+from keras_transformer.models.resumable import Resumable, paths_under
 from keras_transformer.models.stacks import Stack, check_block_options, serialized
 
 POOLINGS = (None, "first", "mean", "dense")
 
 
 @keras.saving.register_keras_serializable(package="keras_transformer")
-class VisionTransformer(FrozenRecord, QuantizationRecord, keras.Model):
+class VisionTransformer(Resumable, QuantizationRecord, keras.Model):
     """ViT: image patches as tokens, the same encoder blocks, one vector for the image.
 
         hidden = EncoderBlock^L(dropout([class_token; patches W + b] + P))
@@ -82,6 +82,11 @@ class VisionTransformer(FrozenRecord, QuantizationRecord, keras.Model):
         height, width = _height_and_width(image_size)
         check_positive(patch_size=patch_size, num_layers=num_layers, model_dim=model_dim)
         check_positive(num_channels=num_channels, num_heads=num_heads)
+        if height % patch_size or width % patch_size:
+            raise ValueError(
+                f"`image_size` must be a multiple of `patch_size` {patch_size}, in height and in "
+                f"width; got {image_size!r}. Crop or resize the images."
+            )
         check_positive_or_none(num_classes=num_classes)
         check_block_options(block_options)
         if pooling not in POOLINGS:
@@ -135,17 +140,19 @@ class VisionTransformer(FrozenRecord, QuantizationRecord, keras.Model):
         self.seed = seed
         self.block_options = block_options
         images = keras.Input((height, width, num_channels), name="images")
-        super().__init__(inputs=images, outputs=self._output(images), name=name)
+        with paths_under(self, name) as name:
+            output = self._output(images)
+        super().__init__(inputs=images, outputs=output, name=name)
 
     @classmethod
-    def from_preset(cls, name, **arguments):
+    def from_preset(cls, preset, /, **arguments):
         """Returns the untrained model of that name, such as "vit-b16".
 
         Args:
-            name: see `models.families.VISION_PRESETS`.
+            preset: see `models.families.VISION_PRESETS`.
             **arguments: take the place of the preset's.
         """
-        return cls(**{**arguments_of(VISION_PRESETS, name), **arguments})
+        return cls(**arguments_of(VISION_PRESETS, preset, arguments))
 
     def _output(self, images):
         parts = self._parts
@@ -195,7 +202,7 @@ class VisionTransformer(FrozenRecord, QuantizationRecord, keras.Model):
             "name": self.name,
             "dtype": keras.dtype_policies.serialize(self.dtype_policy),
             **self.block_options,
-            **self.frozen_config(),
+            **self.trainable_config(),
         }
 
 

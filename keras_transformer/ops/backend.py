@@ -1,5 +1,6 @@
 """What differs between TensorFlow, JAX and PyTorch; the rest of the library is `keras.ops`."""
 
+import functools
 import math
 
 import keras
@@ -15,6 +16,7 @@ __all__ = [
     "as_matrix",
     "at_least",
     "check_ids",
+    "compiled",
     "concrete",
     "custom_gradient",
     "exponentials",
@@ -34,6 +36,7 @@ __all__ = [
     "pull_back",
     "replica_count",
     "rows_inside",
+    "scaled_at_random",
     "scaled_where",
     "scan",
     "set_keras_mask",
@@ -478,18 +481,8 @@ def at_least(seed, shape, threshold, block=None):
         seed: integer (2,). block: optional int or int32 scalar that makes another seed of it.
     """
     backend = keras.config.backend()
-    if backend == "jax":
-        return _hashed_bits(seed, shape, block) >= np.uint32(threshold << 16)
-    if backend == "tensorflow":
-        import tensorflow as tf
-
-        seed = tf.cast(seed, "int32")
-        if block is not None:
-            seed = tf.random.experimental.stateless_fold_in(seed, block)
-        count = tf.reduce_prod(shape)
-        pairs = tf.random.stateless_uniform([(count + 1) // 2], seed, None, None, "int32")
-        bits = tf.reshape(tf.bitcast(pairs, tf.uint16), [-1])[:count]
-        return tf.reshape(bits >= threshold, shape)
+    if backend in ("jax", "tensorflow"):
+        return compiled(_hash_is_at_least)(*_hash_keys(seed, block), shape, threshold)
     import torch
 
     seeds = [*(word % 2**32 for word in seed.tolist()), 0 if block is None else 1 + block]
@@ -502,34 +495,98 @@ def at_least(seed, shape, threshold, block=None):
     return torch.from_numpy((bits >= threshold).reshape(shape))
 
 
+def scaled_at_random(inputs, seed, threshold, scale):
+    """Returns inputs * scale where a random integer is `at_least` the threshold, zero elsewhere.
+
+    TensorFlow draws the same integers again for the gradient, as that takes less time than to keep
+    them.
+    """
+    if keras.config.backend() != "tensorflow":
+        return scaled_where(at_least(seed, ops.shape(inputs), threshold), inputs, scale)
+    keys = _hash_keys(seed)
+
+    def scaled(tensor):
+        return compiled(_scaled_by_hash)(tensor, *keys, threshold, scale)
+
+    return custom_gradient(lambda tensor: (scaled(tensor), lambda upstream: (scaled(upstream),)))(
+        inputs
+    )
+
+
 def scaled_where(keep, inputs, scale):
     """Returns inputs * scale where `keep`, and zero elsewhere.
 
-    XLA fuses the choice into what reads it and keeps only `keep` for the gradient. Elsewhere one
-    product with a factor that is kept is the fewest passes, there and back.
+    XLA fuses the choice into what reads it and keeps only `keep` for the gradient. Torch makes the
+    fewest passes, there and back, by one product with a factor that is kept.
     """
+    scale = ops.cast(scale, inputs.dtype)
+    if keras.config.backend() == "torch":
+        return inputs * (ops.cast(keep, inputs.dtype) * scale)
+    return ops.where(keep, inputs * scale, ops.zeros((), inputs.dtype))
+
+
+def compiled(function):
+    """Returns a pure function of tensors as one kernel where it is part of a TensorFlow graph.
+
+    A graph makes a pass over memory for each elementwise operation, XLA one for a chain of them;
+    XLA does so for the whole step on JAX. Worth it for elementwise chains alone: TensorFlow's own
+    products are faster. Arguments that are no tensors are constants of the kernel.
+    """
+    if keras.config.backend() != "tensorflow":
+        return function
+    import tensorflow as tf
+
+    return _compiled_by_xla(function) if tf.inside_function() else function
+
+
+@functools.cache
+def _compiled_by_xla(function):
+    import tensorflow as tf
+
+    return tf.function(function, jit_compile=True)
+
+
+def _hash_keys(seed, block=None):
+    """Returns two uint32 scalars that are random under a seed (2,) and the number of a block."""
     if keras.config.backend() == "jax":
-        return ops.where(keep, inputs * ops.cast(scale, inputs.dtype), 0)
-    return inputs * (ops.cast(keep, inputs.dtype) * ops.cast(scale, inputs.dtype))
+        import jax
+
+        key = jax.random.wrap_key_data(seed.astype("uint32"))
+        return jax.random.bits(key if block is None else jax.random.fold_in(key, block), (2,))
+    import tensorflow as tf
+
+    seed = tf.cast(seed, "int32")
+    if block is not None:
+        seed = tf.random.experimental.stateless_fold_in(seed, block)
+    return tf.unstack(tf.random.stateless_uniform([2], seed, None, None, "uint32"))
 
 
-def _hashed_bits(seed, shape, block):
+def _hash_is_at_least(first, second, shape, threshold):
+    return _hashed(shape, first, second) >= np.uint32(threshold << 16)
+
+
+def _scaled_by_hash(inputs, first, second, threshold, scale):
+    keep = _hash_is_at_least(first, second, ops.shape(inputs), threshold)
+    return scaled_where(keep, inputs, scale)
+
+
+def _hashed(shape, first, second):
     """Returns uint32 of a shape: a hash of each entry's number, under two random keys.
 
-    JAX's own bits (threefry, twenty rounds) keep only the keys: for every entry of every dropout
-    they take several times as long, and a hash is computed where it is read. The rounds are those
-    of a published search for 32-bit mixers of low bias ("lowbias32", Wellons 2018).
+    The frameworks' own bits (threefry, philox: ten rounds or twenty) take several times as long,
+    and a hash is computed where it is read. The rounds are those of a published search for 32-bit
+    mixers of low bias ("lowbias32", Wellons 2018).
     """
-    import jax
+    numbers = ops.cast(ops.arange(math.prod(shape), dtype="int32"), "uint32")
+    bits = ops.bitwise_xor(ops.reshape(numbers, shape), first)
+    bits = _folded(bits, 16) * np.uint32(0x7FEB352D)
+    bits = _folded(bits, 15) + second
+    bits = _folded(bits, 16) * np.uint32(0x846CA68B)
+    return _folded(bits, 16)
 
-    key = jax.random.wrap_key_data(seed.astype("uint32"))
-    first, second = jax.random.bits(key if block is None else jax.random.fold_in(key, block), (2,))
-    count = math.prod(shape)
-    bits = jax.lax.iota("uint32", count).reshape(shape) ^ first
-    bits = (bits ^ (bits >> 16)) * np.uint32(0x7FEB352D)
-    bits = (bits ^ (bits >> 15)) + second
-    bits = (bits ^ (bits >> 16)) * np.uint32(0x846CA68B)
-    return bits ^ (bits >> 16)
+
+def _folded(bits, places):
+    return ops.bitwise_xor(bits, ops.bitwise_right_shift(bits, np.uint32(places)))
 
 
 def exponentials(logits, highest):

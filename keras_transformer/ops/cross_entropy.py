@@ -13,8 +13,9 @@ from keras import ops
 
 from keras_transformer.ops import backend
 
-# A block of logits of this many numbers (float32: 4 MB) stays in a core's cache on common machines.
-BLOCK_ELEMENTS = 2**20
+# A block of logits of this many numbers (float32: 8 MB) stays in a processor's cache on common
+# machines; with half of them the products of small models are less full.
+BLOCK_ELEMENTS = 2**21
 
 
 class TokenStatistics(NamedTuple):
@@ -105,6 +106,8 @@ def _visit_blocks(features, kernel, targets, weights, label_smoothing, gradient)
     tables = _Tables(
         features=ops.take(features, order, axis=0),
         kernel=ops.cast(kernel, features.dtype),
+        # TensorFlow multiplies by a matrix that it reads transposed at 0.7 of its rate.
+        transposed_kernel=ops.transpose(ops.cast(kernel, features.dtype)),
         mean_kernel=ops.mean(ops.cast(kernel, "float32"), axis=0),
         targets=ops.take(targets, order),
         # The rows that fill the last block repeat row 0 and weigh nothing.
@@ -139,6 +142,7 @@ class _Tables(NamedTuple):
 
     features: Any
     kernel: Any
+    transposed_kernel: Any
     mean_kernel: Any
     targets: Any
     weights: Any
@@ -183,7 +187,7 @@ def _visit(i, state, tables, block, label_smoothing, gradient):
     features = ops.slice(tables.features, (start, 0), (block, width))  # (b, D)
     targets = ops.slice(tables.targets, (start,), (block,))
     weights = ops.slice(tables.weights, (start,), (block,))
-    logits = ops.cast(ops.matmul(features, ops.transpose(tables.kernel)), "float32")  # (b, V)
+    logits = ops.cast(ops.matmul(features, tables.transposed_kernel), "float32")  # (b, V)
     highest = ops.max(logits, axis=-1, keepdims=True)
     target_logits = ops.take_along_axis(logits, targets[:, None], axis=-1)
     exponentials = backend.exponentials(logits, highest)  # of `logits`, no longer read

@@ -6,8 +6,6 @@ The rate is rounded to a multiple of 2^-16, and what is kept is scaled by just t
 the expectation is the input.
 """
 
-from keras import ops
-
 from keras_transformer.ops import backend
 
 STEPS = 2**16
@@ -23,7 +21,7 @@ def dropout(inputs, rate, seed):
     Returns:
         Like `inputs`.
     """
-    return drop(inputs, keep_mask(seed, ops.shape(inputs), rate), rate)
+    return backend.scaled_at_random(inputs, seed, _dropped_steps(rate), _scale(rate))
 
 
 def keep_mask(seed, shape, rate, block=None):
@@ -37,7 +35,11 @@ def keep_mask(seed, shape, rate, block=None):
 
 def drop(inputs, keep, rate):
     """Returns the inputs where `keep`, scaled by 1 / (1 - rate), and zero elsewhere."""
-    return backend.scaled_where(keep, inputs, STEPS / (STEPS - _dropped_steps(rate)))
+    return backend.scaled_where(keep, inputs, _scale(rate))
+
+
+def _scale(rate):
+    return STEPS / (STEPS - _dropped_steps(rate))
 
 
 def _dropped_steps(rate):

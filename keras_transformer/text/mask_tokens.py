@@ -1,10 +1,11 @@
 """Hiding tokens for a masked language model to guess (Devlin et al. 2019, section 3.1)."""
 
+from collections.abc import Iterable
 from typing import NamedTuple
 
 import numpy as np
 
-from keras_transformer.arguments import check_from_zero, check_positive, is_integer
+from keras_transformer.arguments import check_from_zero, check_number, check_positive, is_integer
 
 
 class MaskedTokens(NamedTuple):
@@ -35,9 +36,10 @@ def mask_tokens(
 ):
     """Chooses tokens to guess, and hides them: most by the mask, some by a random token.
 
-    Of the n tokens of a row that are not special, round(probability n) are chosen, at least one. A
-    chosen one becomes `mask_id` with probability `mask_share`, a random token that is not special
-    with `random_share`, and otherwise stays, so that the model cannot trust what it sees.
+    Of the n tokens of a row that are not special, round(probability n) are chosen, at least one
+    unless the probability is 0. A chosen one becomes `mask_id` with probability `mask_share`, a
+    random token that is not special with `random_share`, and otherwise stays, so that the model
+    cannot trust what it sees.
 
     Args:
         tokens: int (B, T).
@@ -62,21 +64,17 @@ def mask_tokens(
 
     Reference: Devlin et al. 2019, section 3.1 and appendix A.1.
     """
-    tokens = np.asarray(tokens)
-    _check(tokens, vocabulary_size, mask_id, word_starts)
+    tokens = _matrix("tokens", tokens, "iu", "integers")
+    _check(tokens, vocabulary_size, mask_id)
     _check_shares(probability, mask_share, random_share)
     check_from_zero(seed=seed)
-    special_ids = [*special_ids, mask_id]
-    _check_special_ids(special_ids, vocabulary_size)
+    special_ids = _checked_special_ids(special_ids, mask_id, vocabulary_size)
     random = np.random.default_rng(seed)
     maskable = ~np.isin(tokens, special_ids)
-    starts = np.ones_like(maskable) if word_starts is None else np.asarray(word_starts, "bool")
-    chosen = np.stack(
-        [
-            _chosen_in_row(random, of_row, starts_of_row, probability)
-            for of_row, starts_of_row in zip(maskable, starts, strict=True)
-        ]
-    )
+    starts = _word_starts(word_starts, tokens.shape)
+    chosen = np.zeros_like(maskable)
+    for row, of_row in enumerate(maskable):
+        chosen[row] = _chosen_in_row(random, of_row, starts[row], probability)
     ordinary = np.setdiff1d(np.arange(vocabulary_size), special_ids)
     fate = random.random(tokens.shape)
     hidden = np.where(chosen & (fate < mask_share), mask_id, tokens)
@@ -96,12 +94,33 @@ def _chosen_in_row(random, maskable, starts, probability):
     return maskable & np.isin(words, numbers[order[before < wanted]])
 
 
-def _check(tokens, vocabulary_size, mask_id, word_starts):
-    if tokens.ndim != 2 or tokens.dtype.kind not in "iu":
+def _matrix(name, rows, kinds, what):
+    """Returns rows as an array; raises ValueError where they are no matrix of those kinds."""
+    try:
+        array = np.asarray(rows)
+    except ValueError:  # rows of several lengths
+        array = np.asarray(None)
+    if array.ndim != 2 or array.dtype.kind not in kinds:
         raise ValueError(
-            f"`tokens` must be integers of shape (batch, length); got {tokens.dtype} of shape "
-            f"{tokens.shape}. Pad the rows to one length."
+            f"`{name}` must be {what} of shape (batch, length); got {rows!r:.60}. Pad the rows to "
+            "one length."
         )
+    return array
+
+
+def _word_starts(word_starts, shape):
+    if word_starts is None:
+        return np.ones(shape, "bool")
+    starts = _matrix("word_starts", word_starts, "b", "booleans")
+    if starts.shape != shape:
+        raise ValueError(
+            f"`word_starts` must have the shape of `tokens`, {shape}; got {starts.shape}. Give one "
+            "for each token."
+        )
+    return starts
+
+
+def _check(tokens, vocabulary_size, mask_id):
     check_positive(vocabulary_size=vocabulary_size)
     if tokens.size and not 0 <= tokens.min() <= tokens.max() < vocabulary_size:
         raise ValueError(
@@ -113,14 +132,16 @@ def _check(tokens, vocabulary_size, mask_id, word_starts):
             f"`mask_id` must be in [0, {vocabulary_size}); got {mask_id}. Give the tokenizer a "
             "piece for it."
         )
-    if word_starts is not None and np.shape(word_starts) != tokens.shape:
+
+
+def _checked_special_ids(special_ids, mask_id, vocabulary_size):
+    """Returns the special ids and the mask's."""
+    if not isinstance(special_ids, Iterable) or isinstance(special_ids, str | bytes):
         raise ValueError(
-            f"`word_starts` must have the shape of `tokens`, {tokens.shape}; got "
-            f"{np.shape(word_starts)}."
+            f"`special_ids` must be integers in [0, {vocabulary_size}); got {special_ids!r}. Pass "
+            "a list of them."
         )
-
-
-def _check_special_ids(special_ids, vocabulary_size):
+    special_ids = [*special_ids, mask_id]
     for special in special_ids:
         if not is_integer(special) or not 0 <= special < vocabulary_size:
             raise ValueError(
@@ -132,13 +153,13 @@ def _check_special_ids(special_ids, vocabulary_size):
             f"`special_ids` must leave some of the {vocabulary_size} ids of the vocabulary; got "
             "all of them. Name padding, start, end and the like alone."
         )
+    return special_ids
 
 
 def _check_shares(probability, mask_share, random_share):
     shares = {"probability": probability, "mask_share": mask_share, "random_share": random_share}
     for name, value in shares.items():
-        if not 0 <= value <= 1:
-            raise ValueError(f"`{name}` must be in [0, 1]; got {value!r}. It is a probability.")
+        check_number(name, value, "in [0, 1]", lambda share: 0 <= share <= 1)
     if mask_share + random_share > 1:
         raise ValueError(
             f"`mask_share` + `random_share` must be at most 1; got {mask_share} + {random_share}. "

@@ -203,14 +203,28 @@ def split(folder, change_index=lambda weight_map: None):
     [
         (lambda names: names.update(dict.fromkeys(names, "../part.safetensors")), "of its own fol"),
         (lambda names: names.update({"transformer.wte.weight": 7}), "index.json is damaged"),
-        (lambda names: names.update({"transformer.x": "part-0.safetensors"}), "transformer.x in p"),
-        (lambda names: names.pop("transformer.wte.weight"), "transformer.wte.weight in part-"),
+        (lambda names: names.update({"transformer.x": "part-0.safetensors"}), "x is not in part-0"),
+        (
+            lambda names: names.pop("transformer.wte.weight"),
+            "wte.weight in part-1",
+        ),
     ],
 )
 def test_an_index_tells_the_truth_of_files_beside_it(change, told, folder):
     (folder.parent / "part.safetensors").write_bytes((folder / "model.safetensors").read_bytes())
     split(folder, change)
     with pytest.raises(ValueError, match=told):
+        huggingface.load_model(folder)
+
+
+@pytest.mark.parametrize("number", [0, 1])
+def test_a_tensor_in_two_shards_is_an_error(number, folder):
+    split(folder)
+    other = numpy_format.load_file(folder / f"part-{1 - number}.safetensors")
+    held = numpy_format.load_file(folder / f"part-{number}.safetensors")
+    name = sorted(held)[0]
+    numpy_format.save_file({**other, name: held[name]}, folder / f"part-{1 - number}.safetensors")
+    with pytest.raises(ValueError, match=f"{name} is in part-0.safetensors and in .*part-1"):
         huggingface.load_model(folder)
 
 
@@ -297,10 +311,11 @@ def test_a_model_that_the_family_cannot_hold_is_not_saved(model, model_type, nam
     assert not (tmp_path / "saved").exists()
 
 
-def test_a_quantized_model_has_no_place_in_the_format(tmp_path):
+@pytest.mark.parametrize("mode", ["int8", "float8"])
+def test_a_quantized_model_has_no_place_in_the_format(mode, tmp_path):
     model = gpt2()
-    model.quantize("int8")
-    with pytest.raises(ValueError, match="`model`.*is quantized"):
+    model.quantize(mode)
+    with pytest.raises(ValueError, match="`model` must not be quantized"):
         huggingface.save_model(model, tmp_path / "saved", "gpt2")
     assert not (tmp_path / "saved").exists()
 
@@ -343,6 +358,25 @@ def test_a_classifier_of_a_vit_that_is_missing_is_listed(lost, tmp_path):
     with pytest.raises(ValueError) as error:
         huggingface.load_model(tmp_path / "vit")
     assert all(f"missing: {name}" in str(error.value) for name in names)
+
+
+def test_other_heads_of_a_bert_are_left_out(tmp_path):
+    options = {"normalize_embedding": True, "scale_embedding": False, "num_token_types": 2}
+    position = LearnedPositionEncoding(max_length=11)
+    options = {**options, "position": position, "activation": "gelu", "attention_dropout": 0.1}
+    encoder = TransformerEncoder(31, **SIZES, **options, epsilon=1e-12)
+    huggingface.save_model(encoder, tmp_path / "bert", "bert")
+    heads = {"classifier.weight": np.zeros((2, 12)), "qa_outputs.bias": np.zeros(2)}
+    change_tensors(tmp_path / "bert", lambda tensors: tensors.update(heads))
+    for pooling in ("mean", None):
+        assert huggingface.load_model(tmp_path / "bert", pooling=pooling).pooling == pooling
+
+
+def test_odd_buckets_are_named_by_their_setting(tmp_path):
+    huggingface.save_model(t5(), tmp_path / "t5", "t5")
+    change_settings(tmp_path / "t5", relative_attention_num_buckets=9)
+    with pytest.raises(ValueError, match="'relative_attention_num_buckets' must be even; got 9"):
+        huggingface.load_model(tmp_path / "t5")
 
 
 def test_arguments_take_the_place_of_the_config(folder):

@@ -6,7 +6,7 @@ import pytest
 from keras import ops
 
 from keras_transformer.interop import huggingface
-from keras_transformer.layers import LearnedPositionEncoding
+from keras_transformer.layers import EncoderBlock, LearnedPositionEncoding
 from keras_transformer.models import (
     CausalLanguageModel,
     MaskedLanguageModel,
@@ -118,31 +118,34 @@ def test_frozen_layers_stay_frozen_in_a_file_and_the_optimizer_goes_on(num_block
         np.testing.assert_array_equal(numbers(new), old)
 
 
-@pytest.mark.any_backend
-def test_every_model_of_arguments_tells_what_is_frozen():
+def models_of_each_class():
     options = {**SIZES, "num_layers": 2}
-    encoder = bert()
-    models = [
-        encoder,
+    return [
+        bert(),
         bert(pooling="dense"),
         MaskedLanguageModel(bert()),
         CausalLanguageModel(31, **options),
         Transformer(31, **options),
         VisionTransformer(4, 2, 5, 1, 12, 3, 19, num_channels=1),
     ]
-    for model in models:
-        assert "frozen" not in model.get_config()
-        freeze(model, num_blocks=1)
+
+
+@pytest.mark.any_backend
+def test_every_model_of_arguments_tells_what_trains():
+    for model in models_of_each_class():
+        assert "trainable_layers" not in model.get_config()
+        freeze(model)
         block = next(each for each in model._flatten_layers() if each.name.endswith("_block_0"))
-        block.trainable = True
+        block.feed_forward.trainable = True
         block.feed_forward.inner_dense.trainable = False
         copy = type(model).from_config(model.get_config())
         assert copy.get_config() == model.get_config()
-        assert trained_names(copy) == trained_names(model)
-        assert len(copy.trainable_variables) < len(copy.variables)
-    encoder.trainable = False
-    assert encoder.get_config()["frozen"] == [""]
-    assert TransformerEncoder.from_config(encoder.get_config()).trainable is False
+        assert [each.trainable for each in copy.variables] == [
+            each.trainable for each in model.variables
+        ]
+        assert any(each.path.endswith("outer/kernel") for each in copy.trainable_variables)
+        model.trainable = False
+        assert not type(model).from_config(model.get_config()).trainable
 
 
 def test_a_frozen_encoder_within_a_model_tells_itself():
@@ -150,15 +153,57 @@ def test_a_frozen_encoder_within_a_model_tells_itself():
     freeze(model)
     model.get_layer("head_dense").trainable = False
     config = model.get_config()
-    assert "encoder/encoder_block_0" not in config["frozen"] and "head_dense" in config["frozen"]
-    assert "encoder_block_0" in config["encoder"]["config"]["frozen"]
+    names = config["trainable_layers"]
+    assert "encoder/encoder_block_0" not in names and names["head_dense"] is False
+    assert config["encoder"]["config"]["trainable_layers"]["encoder_block_0"] is False
     copy = MaskedLanguageModel.from_config(config)
     assert trained_names(copy) == trained_names(model)
 
 
+def test_a_frozen_block_of_a_model_of_layers_stays_frozen(tmp_path):
+    inputs = keras.Input((None, 12))
+    block = EncoderBlock(3, 19, name="block")
+    model = keras.Model(inputs, keras.layers.Dense(2, name="head")(block(inputs)))
+    block.trainable = False
+    model.save(tmp_path / "model.keras")
+    loaded = keras.saving.load_model(tmp_path / "model.keras")
+    assert trained_names(loaded) == trained_names(model) == ["head/kernel", "head/bias"]
+
+
+def test_two_models_in_one_have_variables_of_their_own_names(tmp_path):
+    """Torch's `zero_grad` knows variables by their paths."""
+    models = [bert(name=name) for name in ("left", "right")]
+    inputs = {"tokens": keras.Input((None,), dtype="int32", name="tokens")}
+    vectors = ops.mean(ops.concatenate([each(inputs) for each in models], axis=-1), axis=1)
+    model = keras.Model(inputs, keras.layers.Dense(3)(vectors))
+    names = [each.path for each in model.variables]
+    assert len(set(names)) == len(names)
+    fitted(model, keras.optimizers.SGD(0.1), epochs=2, run_eagerly=False)
+    model.save(tmp_path / "model.keras")
+    loaded = keras.saving.load_model(tmp_path / "model.keras")
+    for each in (model, loaded):
+        each.fit({"tokens": TOKENS}, LABELS, verbose=0)
+    for ours, other in zip(model.weights, loaded.weights, strict=True):
+        np.testing.assert_allclose(numbers(ours), numbers(other), atol=1e-6)
+
+
+@pytest.mark.any_backend
+def test_dropout_of_every_model_goes_on_in_a_loaded_one(tmp_path):
+    for model in models_of_each_class():
+        for generator in model._dropout_generators():
+            generator.next()
+        model.save(tmp_path / "model.keras")
+        loaded = keras.saving.load_model(tmp_path / "model.keras")
+        states = [numbers(each.state) for each in model._dropout_generators()]
+        assert states or not model._dropout_generators()
+        for old, new in zip(states, loaded._dropout_generators(), strict=True):
+            np.testing.assert_array_equal(numbers(new.state), old)
+
+
 def test_freezing_counts_the_blocks():
-    with pytest.raises(ValueError, match="`num_blocks`.*from 0 to 1"):
-        freeze(bert(), 2)
+    for number in (2, -1, True, 0.5):
+        with pytest.raises(ValueError, match="`num_blocks`.*from 0 to 1"):
+            freeze(bert(), number)
     with pytest.raises(ValueError, match="`model`"):
         freeze(keras.Sequential([keras.Input((2,)), keras.layers.Dense(3)]))
 
@@ -266,3 +311,5 @@ def test_lora_names_its_layers():
         enable_lora(bert(), 2, layers=["queries"])
     with pytest.raises(ValueError, match="`rank`"):
         enable_lora(bert(), 0)
+    with pytest.raises(ValueError, match="`alpha`"):
+        enable_lora(bert(), 2, alpha="x")

@@ -69,9 +69,24 @@ def test_the_seed_decides():
         ({"special_ids": [-1]}, "`special_ids`.*got -1"),
         ({"special_ids": [97]}, "`special_ids`.*got 97"),
         ({"special_ids": range(97)}, "`special_ids`.*all of them"),
+        ({"special_ids": range(96), "mask_id": 96}, "`special_ids`.*all of them"),
+        ({"special_ids": 5}, "`special_ids`.*got 5"),
         ({"seed": None}, "`seed`.*None"),
+        ({"tokens": [[1, 2], [3]]}, "`tokens`.*one length"),
+        ({"tokens": [[0.5]]}, "`tokens` must be integers"),
+        ({"probability": None}, "`probability` must be in .0, 1.; got None"),
+        ({"probability": "0.1"}, "`probability`"),
+        ({"mask_share": [0.1]}, "`mask_share`"),
+        ({"word_starts": [[1] * 9] * 2}, "`word_starts` must be booleans"),
+        ({"word_starts": [[True], [True, False]]}, "`word_starts`.*one length"),
     ],
 )
 def test_wrong_arguments_are_named(changes, name):
     with pytest.raises(ValueError, match=name):
-        mask_tokens(rows(2, 9), **{"seed": 0, **OPTIONS, **changes})
+        mask_tokens(**{"tokens": rows(2, 9), "seed": 0, **OPTIONS, **changes})
+
+
+def test_no_rows_and_empty_rows_have_nothing_to_guess():
+    for shape in ((0, 7), (3, 0)):
+        masked = mask_tokens(np.zeros(shape, "int32"), seed=0, **OPTIONS)
+        assert masked.tokens.shape == masked.labels.shape == masked.weights.shape == shape

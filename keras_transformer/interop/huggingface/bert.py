@@ -10,7 +10,7 @@ from keras_transformer.models.transformer_encoder import TransformerEncoder
 PREFIX = "bert."
 POSITION = "LearnedPositionEncoding"
 # Position numbers, and the heads of the other uses of the same encoder.
-IGNORED = ("*embeddings.position_ids", "cls.*", "*pooler.*")
+IGNORED = ("*embeddings.position_ids", "cls.*", "*pooler.*", "classifier.*", "qa_outputs.*")
 
 
 def read_arguments(settings, tensors):

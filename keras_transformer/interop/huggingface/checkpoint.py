@@ -19,7 +19,7 @@ from keras_transformer.interop.huggingface.weights import (
     written_weights,
 )
 from keras_transformer.layers.attention_mechanism import mechanism_names
-from keras_transformer.layers.quantization_record import integer_layers
+from keras_transformer.layers.quantization_record import quantized_layers
 from keras_transformer.layers.transformer_block import TransformerBlock
 from keras_transformer.models.transformer_encoder import TransformerEncoder
 from keras_transformer.new_folder import new_folder
@@ -98,7 +98,7 @@ def save_model(model, folder, model_type, overwrite=False):
             quantized, or `folder` exists already.
     """
     family = _family(model_type)
-    _check_floats(model)
+    _check_not_quantized(model)
     options = _options(model)
     _check_position(family, model_type, options["position"])
     _check_mechanism(family, model_type, options["mechanism"])
@@ -167,13 +167,13 @@ def _comparable(name, value):
     return value
 
 
-def _check_floats(model):
-    quantized = integer_layers(model)
+def _check_not_quantized(model):
+    quantized = sorted(quantized_layers(model))
     if quantized:
         raise ValueError(
-            f"`model` must have weights in floats to be saved in Hugging Face's format; layer "
-            f"{quantized[0]!r} of {model.name!r} is quantized. Save it before `quantize`, or by "
-            "`model.save`, which keeps the integers."
+            f"`model` must not be quantized to be saved in Hugging Face's format, which has no "
+            f"scales; layer {quantized[0]!r} of {model.name!r} is. Save it before `quantize`, or "
+            "by `model.save`, which keeps them."
         )
 
 

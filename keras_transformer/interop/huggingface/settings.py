@@ -91,6 +91,16 @@ class Settings:
                 f"{value!r}. This library's blocks cannot do that."
             )
 
+    def even(self, name, default):
+        """Returns a number that must be even."""
+        value = self.get(name, default)
+        if value % 2:
+            raise ValueError(
+                f"{CONFIG_FILE}: the setting {name!r} must be even; got {value!r}. This library's "
+                "blocks cannot do that."
+            )
+        return value
+
     def activation(self, name, default):
         """Returns this library's name of an activation."""
         value = self.get(name, default)

@@ -36,7 +36,7 @@ def read_arguments(settings, tensors):
     dropout = settings.get("dropout_rate", 0.1)
     activation, gated = _feed_forward(settings)
     buckets = {
-        "num_buckets": settings.get("relative_attention_num_buckets", 32),
+        "num_buckets": settings.even("relative_attention_num_buckets", 32),
         "max_distance": settings.get("relative_attention_max_distance", 128),
     }
     tied = settings.get("tie_word_embeddings", True)

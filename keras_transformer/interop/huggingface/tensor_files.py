@@ -42,12 +42,13 @@ def _indexed(index, reader):
     if missing:
         raise ValueError(f"{index.parent} lacks {missing}, named by {index.name}. Download them.")
     tensors = reader([index.parent / name for name in files])
-    wrong = sorted({*file_of.items()} ^ {*tensors.file_of.items()})
+    told, held = {*file_of.items()}, {*tensors.file_of.items()}
+    wrong = [f"{name} is not in {file}" for name, file in sorted(told - held)]
+    wrong += [f"{name} in {file} is not named" for name, file in sorted(held - told)]
     if wrong:
-        name, file = wrong[0]
         raise ValueError(
-            f"{index} must name each tensor of its files and no other; {name} in {file}, and "
-            f"{len(wrong) - 1} more, are in one of the two only. Download the checkpoint again."
+            f"{index} must name each tensor of its files and no other; {'; '.join(wrong)}. "
+            "Download the checkpoint again."
         )
     return tensors
 
@@ -83,7 +84,7 @@ class _SafeTensors:
                     f"{path} is damaged or cut off: {error}. Download the checkpoint again."
                 ) from error
             self._open[path.name] = file
-            self.file_of.update(dict.fromkeys(file.keys(), path.name))
+            _add_names(self.file_of, file.keys(), path)
 
     @property
     def names(self):
@@ -124,7 +125,7 @@ class _Pickles:
                     "things. Is it the checkpoint's own?"
                 )
             self._tensors.update(tensors)
-            self.file_of.update(dict.fromkeys(tensors, path.name))
+            _add_names(self.file_of, tensors, path)
 
     @property
     def names(self):
@@ -135,6 +136,16 @@ class _Pickles:
 
     def read(self, name):
         return self._tensors[name].float().numpy()
+
+
+def _add_names(file_of, names, path):
+    twice = sorted(set(names) & set(file_of))
+    if twice:
+        raise ValueError(
+            f"Shards must hold each tensor once; {twice[0]} is in {file_of[twice[0]]} and in "
+            f"{path}. Download the checkpoint again."
+        )
+    file_of.update(dict.fromkeys(names, path.name))
 
 
 def _import_safetensors(module):
