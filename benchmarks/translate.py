@@ -3,8 +3,9 @@
     python benchmarks/translate.py --translator runs/translate/translator --data FOLDER
 
 The first 1,000 sentences of Multi30k's test set (FOLDER as for examples/translate.py), all in one
-call and one sentence a call, by `Translator.translate` on three backends and by the exported
-SavedModel in a process without Keras. On the CPU.
+call and one sentence a call, by `Translator.translate` on three backends, by the exported
+SavedModel in a process without Keras, and by CTranslate2 and Hugging Face with the same weights
+(`contenders/bart_weights.py`). On the CPU.
 """
 
 import argparse
@@ -20,8 +21,9 @@ import report
 from contenders import add_names, check_names, keras_environment
 from rounds import Contender, Contest, label, ratios
 
-CONTENDERS = ("ours-tensorflow", "ours-jax", "ours-torch", "ours-saved-model")
 _SAVED_MODEL = "ours-saved-model"
+_PEERS = {"ctranslate2-float32": "ctranslate2", "huggingface": "hugging_face"}
+CONTENDERS = ("ours-tensorflow", "ours-jax", "ours-torch", _SAVED_MODEL, *_PEERS)
 _ROOT = Path(__file__).parent.parent
 _READ_TEST_SET = """
 import json, sys
@@ -57,18 +59,25 @@ def cases(sentences):
 
 
 def make_contenders(arguments, folder, corpus):
-    """Returns `Contender`s for the names asked for; exports the SavedModel if it is one of them."""
+    """Returns `Contender`s for the names asked for, with what they read written to a folder."""
+    translator = Path(arguments.translator).resolve()
+    search = json.loads((translator / "translator.json").read_text())["search"]["config"]
     contenders = []
     for name in arguments.contenders:
-        module, translator = "ours", Path(arguments.translator).resolve()
+        module, source, options = "ours", translator, {}
         if name == _SAVED_MODEL:
-            module, translator = "saved_model", folder / "served"
-            _python("-m", "keras_transformer.serving", arguments.translator, str(translator))
+            module, source = "saved_model", folder / "served"
+            _python("-m", "keras_transformer.serving", str(translator), str(source))
+        elif name in _PEERS:
+            module, source = _PEERS[name], folder / "weights"
+            options = {"beam": search.get("beam_width", 1)}
+            if not source.exists():
+                _python("-m", "contenders.bart_weights", str(translator), str(source))
         contenders.append(
             Contender(
                 name,
                 f"contenders.{module}:Translation",
-                {"folder": str(translator), "corpus": str(corpus)},
+                {"folder": str(source), "corpus": str(corpus), **options},
                 keras_environment("tensorflow" if name == _SAVED_MODEL else name),
             )
         )
@@ -112,7 +121,8 @@ def records(results):
 
 def _python(*command):
     """Returns what a Python process with this checkout's package prints, on TensorFlow."""
-    path = os.pathsep.join(filter(None, [str(_ROOT), os.environ.get("PYTHONPATH")]))
+    here = [str(_ROOT), str(_ROOT / "benchmarks"), os.environ.get("PYTHONPATH")]
+    path = os.pathsep.join(filter(None, here))
     process = subprocess.run(
         [sys.executable, *command],
         env={**os.environ, **keras_environment("tensorflow"), "PYTHONPATH": path},

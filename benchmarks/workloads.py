@@ -17,6 +17,9 @@ import numpy as np
 
 PAD, START, END = 0, 2, 3
 FIRST_WORD = 4
+# Of translations: where the sum of log-probabilities is divided by a power of the length, that.
+LENGTH_PENALTY = 0.6
+TOKENIZER = "tokenizer.model"  # of a translator's folder, for SentencePiece
 
 
 @dataclasses.dataclass(frozen=True)

@@ -288,3 +288,26 @@ def test_imports_are_compared_within_their_rounds(benchmark):
     found = {("jax", "keras"): rounds(1.0, 9.0, 1.0), ("jax", "keras_transformer"): rounds(2, 9, 3)}
     row = benchmark("imports").row("jax", "keras_transformer", found)
     assert row == ["keras_transformer on jax", "3.00", "1.00", "1", "0", "jax"]
+
+
+@pytest.mark.parametrize("normalize_first", [False, True])
+def test_the_weights_of_a_translator_run_in_transformers(normalize_first, benchmark, tmp_path):
+    transformers = pytest.importorskip("transformers")
+    torch = pytest.importorskip("torch")
+    ids = {"pad_id": 0, "start_id": 2, "end_id": 3}
+    options = {"num_decoder_layers": 1, "normalize_first": normalize_first, **ids}
+    model = Transformer(31, 2, 14, 2, 19, **options)
+    random = np.random.default_rng(5)
+    for variable in model.trainable_variables:
+        variable.assign(random.normal(size=variable.shape, scale=0.4))
+    benchmark("contenders.bart_weights").write_checkpoint(model, tmp_path)
+    theirs = transformers.AutoModelForSeq2SeqLM.from_pretrained(tmp_path).eval()
+    source, target = random.integers(4, 31, (3, 7)), random.integers(4, 31, (3, 5))
+    right = model({"source": source.astype("int32"), "target": target.astype("int32")})
+    with torch.no_grad():
+        found = theirs(
+            input_ids=torch.from_numpy(source), decoder_input_ids=torch.from_numpy(target)
+        ).logits
+    right = keras.ops.convert_to_numpy(right)
+    np.testing.assert_allclose(found.numpy(), right, atol=1e-3)  # with another epsilon
+    assert right.std() > 0.1

@@ -1,7 +1,7 @@
-"""CTranslate2, with the random weights of a Marian model.
+"""CTranslate2, with the random weights of a Marian model or those of a translator.
 
-The conversion runs in a process of its own (`python -m contenders.ctranslate2 SIZE FOLDER TYPE`),
-so that the memory measured is CTranslate2's alone, without torch and transformers.
+The conversion runs in a process of its own (`python -m contenders.ctranslate2 ...`), so that the
+memory measured is CTranslate2's alone, without torch and transformers.
 """
 
 import json
@@ -9,9 +9,10 @@ import os
 import subprocess
 import sys
 import tempfile
+from pathlib import Path
 
 import numpy as np
-from workloads import END, Size
+from workloads import END, LENGTH_PENALTY, TOKENIZER, Size
 
 _UNKNOWN = 1
 
@@ -20,19 +21,10 @@ class Decoding:
     """`Translator.translate_batch`, with as many tokens at least as at most."""
 
     def __init__(self, size, source_tokens, target_tokens, compute_type):
-        import ctranslate2
-
         self.target_tokens = target_tokens
         with tempfile.TemporaryDirectory() as folder:
-            command = [sys.executable, "-m", __name__, json.dumps(size), folder, compute_type]
-            subprocess.run(command, check=True)
-            self.translator = ctranslate2.Translator(
-                folder,
-                device="cpu",
-                compute_type=compute_type,
-                inter_threads=1,
-                intra_threads=os.cpu_count(),
-            )
+            _convert_elsewhere("random", json.dumps(size), folder, compute_type)
+            self.translator = _translator(folder, compute_type)
         words = np.random.default_rng(0).integers(
             END + 1, size["vocabulary_size"] - 1, (32, source_tokens)
         )
@@ -54,6 +46,88 @@ class Decoding:
         return {}
 
 
+class Translation:
+    """`Translator.translate_batch` on pieces of text.
+
+    Args:
+        folder: of the translator's weights as `bart_weights.py` wrote them.
+        corpus: path of a JSON file with a list of sources and a list of references.
+        beam: int, width of the beam.
+    """
+
+    def __init__(self, folder, corpus, beam):
+        import sentencepiece
+
+        self.pieces = sentencepiece.SentencePieceProcessor(str(Path(folder, TOKENIZER)))
+        settings = json.loads(Path(folder, "config.json").read_text())
+        self.end = self.pieces.id_to_piece(settings["eos_token_id"])
+        self.beam = beam
+        with tempfile.TemporaryDirectory() as converted:
+            _convert_elsewhere("translator", folder, converted)
+            self.translator = _translator(converted, "float32")
+        self.sources, self.references = json.loads(Path(corpus).read_text())
+
+    def run(self, repeats, at_once, sentences):
+        for _ in range(repeats):
+            self.texts = []
+            for start in range(0, sentences, at_once):
+                texts = self.sources[start : min(start + at_once, sentences)]
+                rows = [[*row, self.end] for row in self.pieces.encode(texts, out_type=str)]
+                found = self.translator.translate_batch(
+                    rows, beam_size=self.beam, length_penalty=LENGTH_PENALTY, max_batch_size=32
+                )
+                self.texts += self.pieces.decode([each.hypotheses[0] for each in found])
+
+    def facts(self):
+        from contenders.ours import bleu_facts
+
+        return bleu_facts(self.texts, self.references)
+
+
+def _convert_elsewhere(*arguments):
+    subprocess.run([sys.executable, "-m", __name__, *arguments], check=True)
+
+
+def _translator(folder, compute_type):
+    import ctranslate2
+
+    return ctranslate2.Translator(
+        folder,
+        device="cpu",
+        compute_type=compute_type,
+        inter_threads=1,
+        intra_threads=os.cpu_count(),
+    )
+
+
+def convert_translator(checkpoint, folder):
+    """Writes a translator's weights, in Hugging Face's format, as CTranslate2 reads them."""
+    import sentencepiece
+    import torch
+    from ctranslate2.converters.transformers import BartLoader
+    from transformers import AutoModelForSeq2SeqLM
+
+    class Loader(BartLoader):
+        """Marian's and Pegasus's in one, for a target that starts from a token of its own."""
+
+        architecture_name = "translator"
+
+        def get_model_spec(self, model):
+            model.config.normalize_before = model.config.model_type == "pegasus"
+            model.config.normalize_embedding = False
+            return super().get_model_spec(model)
+
+    pieces = sentencepiece.SentencePieceProcessor(str(Path(checkpoint, TOKENIZER)))
+    model = AutoModelForSeq2SeqLM.from_pretrained(checkpoint).eval()
+    names = [pieces.id_to_piece(number) for number in range(model.config.vocab_size)]
+    special = [model.config.decoder_start_token_id, model.config.eos_token_id, pieces.unk_id()]
+    with torch.no_grad():
+        specification = Loader()(model, _Vocabulary(names, *(names[each] for each in special)))
+    specification.validate()
+    specification.optimize()
+    specification.save(folder)
+
+
 def convert(size, folder, compute_type):
     """Writes a Marian model with random weights as CTranslate2 reads it."""
     import torch
@@ -72,8 +146,12 @@ def convert(size, folder, compute_type):
         bos_token_id=0,
         eos_token_id=0,
     )
+    pieces = [_piece(number) for number in range(size.vocabulary_size)]
+    pieces[0], pieces[_UNKNOWN], pieces[padding] = "</s>", "<unk>", "<pad>"
     with torch.no_grad():
-        specification = MarianMTLoader()(MarianMTModel(config).eval(), _Vocabulary(padding))
+        specification = MarianMTLoader()(
+            MarianMTModel(config).eval(), _Vocabulary(pieces, "<s>", "</s>", "<unk>")
+        )
     specification.validate()
     specification.optimize(quantization=None if compute_type == "float32" else compute_type)
     specification.save(folder)
@@ -82,13 +160,9 @@ def convert(size, folder, compute_type):
 class _Vocabulary:
     """What the converter asks of a tokenizer."""
 
-    bos_token, eos_token, unk_token = "<s>", "</s>", "<unk>"
-
-    def __init__(self, padding):
-        self.pieces = [_piece(number) for number in range(padding + 1)]
-        self.pieces[0] = self.eos_token
-        self.pieces[_UNKNOWN] = self.unk_token
-        self.pieces[padding] = "<pad>"
+    def __init__(self, pieces, start, end, unknown):
+        self.pieces = pieces
+        self.bos_token, self.eos_token, self.unk_token = start, end, unknown
 
     def get_vocab(self):
         return {piece: number for number, piece in enumerate(self.pieces)}
@@ -102,4 +176,8 @@ def _piece(number):
 
 
 if __name__ == "__main__":
-    convert(Size(**json.loads(sys.argv[1])), sys.argv[2], sys.argv[3])
+    kind, *arguments = sys.argv[1:]
+    if kind == "translator":
+        convert_translator(*arguments)
+    else:
+        convert(Size(**json.loads(arguments[0])), *arguments[1:])

@@ -72,3 +72,23 @@ def test_in_a_symbolic_call_in_training():
     inputs = keras.Input((4, 5))
     model = keras.Model(inputs, Dropout(RATE, seed=3)(inputs, training=True))
     assert np.any(ops.convert_to_numpy(model(np.ones((2, 4, 5), "float32"))) == 0)
+
+
+def test_a_compiled_step_drops_what_an_eager_one_drops():
+    """TensorFlow's graph draws in one compiled pass, and draws again for the gradient."""
+    random = np.random.default_rng(1)
+    x, y = (random.normal(size=(11, 5, 7)).astype("float32") for _ in range(2))
+    found = []
+    for options in ({"run_eagerly": True}, {"jit_compile": False}, {}):
+        inputs = keras.Input((None, 7))
+        hidden = Dropout(RATE, seed=3)(keras.layers.Dense(7, kernel_initializer="ones")(inputs))
+        model = keras.Model(inputs, keras.layers.Dense(7, kernel_initializer="ones")(hidden))
+        if options.get("jit_compile") is False and keras.config.backend() == "jax":
+            continue  # JAX compiles each step
+        model.compile(keras.optimizers.SGD(0.01), "mse", **options)
+        model.fit(x, y, batch_size=4, epochs=2, shuffle=False, verbose=0)
+        found.append([ops.convert_to_numpy(each) for each in model.trainable_variables])
+    assert any(np.ptp(each) > 0.01 for each in found[0])
+    for other in found[1:]:
+        for ours, right in zip(other, found[0], strict=True):
+            np.testing.assert_allclose(ours, right, atol=1e-5)
