@@ -120,11 +120,12 @@ class Translator:
         sources = self._encode(sentences)
         texts = [""] * len(sources)
         scores = np.zeros(len(sources), "float32")
+        search = self.search.best_only()
         for width, numbers in self._batches(sources, batch_size):
             ids = np.full((len(numbers), width), self.tokenizer.pad_id, "int32")
             for row, number in zip(ids, numbers, strict=True):
                 row[: len(sources[number])] = sources[number]
-            found = self.search(self.model, ids)
+            found = search(self.model, ids)
             best = zip(found.tokens[:, 0], found.lengths[:, 0], strict=True)
             best = [tokens[:length].tolist() for tokens, length in best]
             for number, text in zip(numbers, self.tokenizer.detokenize(best), strict=True):

@@ -9,7 +9,7 @@ import keras
 import numpy as np
 from keras import ops
 
-from keras_transformer.arguments import check_number, check_positive
+from keras_transformer.arguments import check_number, check_positive, check_positive_or_none
 from keras_transformer.decoding.inputs import resolve_max_length
 from keras_transformer.decoding.prompt import read_prompt
 from keras_transformer.decoding.result import make_result
@@ -62,7 +62,9 @@ class BeamState(NamedTuple):
     finished: Finished
 
 
-def beam_search(model, source, prompt, prompt_length, numbers, *, beam_width, max_length):
+def beam_search(
+    model, source, prompt, prompt_length, numbers, *, beam_width, num_hypotheses, max_length
+):
     """Beam search as a pure function, see `BeamSearch`; `numbers` holds `length_penalty`."""
     alpha = numbers["length_penalty"]
     limit = resolve_max_length(source, max_length)
@@ -81,7 +83,7 @@ def beam_search(model, source, prompt, prompt_length, numbers, *, beam_width, ma
         step = state.step + 1
         ended = is_end(model, live.last)
         finished = add_finished(state.finished, live, ended, step, alpha)
-        live = drop_beaten(live, ended, finished, length_penalty(limit, alpha))
+        live = drop_beaten(live, ended, finished, length_penalty(limit, alpha), num_hypotheses)
         return (BeamState(step, read.cache, read.index, live, finished),)
 
     first = first_state(decoding, last, beam_width, limit)
@@ -89,7 +91,8 @@ def beam_search(model, source, prompt, prompt_length, numbers, *, beam_width, ma
     # What is still alive at the greatest length is cut there and scored as it stands.
     cut = state.live.scores > MINUS_INFINITY
     finished = add_finished(state.finished, state.live, cut, state.step, alpha)
-    return make_result(finished.tokens, finished.scores, finished.lengths, model.pad_id)
+    tokens, lengths, scores = (part[:, :num_hypotheses] for part in finished)
+    return make_result(tokens, scores, lengths, model.pad_id)
 
 
 def first_state(decoding, last, beam_width, limit):
@@ -130,7 +133,8 @@ def continuations(logits, live, step):
 
 
 def add_finished(finished, live, ended, length, alpha):
-    """Returns the K best of the finished hypotheses and of the live ones marked as ended (B, K)."""
+    """Returns the K best of the finished hypotheses and of the live ones marked as ended (B, K),
+    best first."""
     penalized = live.scores / length_penalty(length, alpha)
     scores = ops.where(ended, penalized, MINUS_INFINITY)
     lengths = ops.broadcast_to(length, ops.shape(scores))
@@ -140,17 +144,19 @@ def add_finished(finished, live, ended, length, alpha):
     return Finished(*(take_hypotheses(part, best) for part in both))
 
 
-def drop_beaten(live, ended, finished, greatest_penalty):
+def drop_beaten(live, ended, finished, greatest_penalty, num_hypotheses):
     """Returns the live hypotheses without those that ended or that cannot win any more.
 
     A score is a sum of log-probabilities, which only falls as tokens are added, over a penalty,
     which only grows: at best a hypothesis keeps its sum and gets the penalty of the greatest
-    length. Once K are finished and none of them is below that, it is dropped; a sentence with none
-    left is done.
+    length. Once K are finished and none of them is below that, it is dropped. A sentence whose live
+    hypotheses could not come among those wanted is done, and has none left.
     """
-    worst = ops.min(finished.scores, axis=1, keepdims=True)
-    can_win = live.scores / greatest_penalty > worst
-    keep = ops.logical_and(can_win, ops.logical_not(ended))
+    at_best = live.scores / greatest_penalty  # (B, K)
+    worst, worst_wanted = finished.scores[:, -1:], finished.scores[:, num_hypotheses - 1, None]
+    keep = ops.logical_and(at_best > worst, ops.logical_not(ended))
+    wins = ops.logical_and(keep, at_best > worst_wanted)
+    keep = ops.logical_and(keep, ops.any(wins, axis=1, keepdims=True))
     return live._replace(scores=ops.where(keep, live.scores, MINUS_INFINITY))
 
 
@@ -163,22 +169,23 @@ class BeamSearch(Search):
 
     Each step keeps the `beam_width` best continuations by log-probability. Those that end join the
     finished hypotheses, of which the `beam_width` with the best scores stay; the others live on,
-    and fill the beam again at the next step. A sentence is done when no live hypothesis could beat
-    a finished one however it went on. At `max_length` a hypothesis without an end token is cut, and
-    its score is that of the tokens it has. Width 1 is `GreedySearch`.
+    and fill the beam again at the next step. A sentence is done when no live hypothesis could come
+    among the `num_hypotheses` best however it went on. At `max_length` a hypothesis without an end
+    token is cut, and its score is that of the tokens it has. Width 1 is `GreedySearch`.
 
     Differs from Vaswani et al. 2017, section 6.1, in nothing at the defaults.
 
     Args:
-        beam_width: int, the hypotheses kept and returned for each sentence. May exceed the
-            vocabulary.
+        beam_width: int, the hypotheses kept for each sentence. May exceed the vocabulary.
         length_penalty: float, at least 0: the exponent alpha. 0 compares plain log-probabilities.
         max_length: int, the greatest number of generated tokens; None is the source length + 50.
+        num_hypotheses: int, how many of them are returned, all by default. Those are the same
+            however many are asked for; fewer are found in fewer steps.
 
     Call arguments: `(model, source, prompt=None)`, see `Search.__call__`.
 
     Returns:
-        `SearchResult`, K = beam_width, best first.
+        `SearchResult`, K = num_hypotheses, best first.
 
     Raises:
         ValueError: where an argument is out of range.
@@ -196,21 +203,28 @@ class BeamSearch(Search):
 
     function = staticmethod(beam_search)
 
-    def __init__(self, beam_width=4, length_penalty=0.6, max_length=None):
+    def __init__(self, beam_width=4, length_penalty=0.6, max_length=None, num_hypotheses=None):
         super().__init__(max_length)
         check_positive(beam_width=beam_width)
+        check_positive_or_none(num_hypotheses=num_hypotheses)
+        if num_hypotheses is not None and num_hypotheses > beam_width:
+            raise ValueError(
+                f"`num_hypotheses` must be at most `beam_width` {beam_width}; got "
+                f"{num_hypotheses}. Widen the beam."
+            )
         check_number("length_penalty", length_penalty, "a number of at least 0", lambda x: x >= 0)
         self.beam_width = beam_width
         self.length_penalty = length_penalty
+        self.num_hypotheses = beam_width if num_hypotheses is None else num_hypotheses
 
-    @property
-    def num_hypotheses(self):
-        """How many hypotheses a sentence gets, K."""
-        return self.beam_width
+    def best_only(self):
+        """Returns the same search for the best hypothesis of each sentence."""
+        return type(self)(**{**self.get_config(), "num_hypotheses": 1})
 
     def choices(self):
         """The settings that shape the computation."""
-        return {"beam_width": self.beam_width, "max_length": self.max_length}
+        names = ("beam_width", "num_hypotheses", "max_length")
+        return {name: getattr(self, name) for name in names}
 
     def numbers(self):
         """The settings that are only numbers in it."""
@@ -218,5 +232,5 @@ class BeamSearch(Search):
 
     def get_config(self):
         """Returns the arguments of `__init__`."""
-        config = {"beam_width": self.beam_width, "length_penalty": self.length_penalty}
-        return {**config, **super().get_config()}
+        names = ("beam_width", "length_penalty", "num_hypotheses")
+        return {**{name: getattr(self, name) for name in names}, **super().get_config()}

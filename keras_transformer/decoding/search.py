@@ -50,6 +50,10 @@ class Search:
         check_positive_or_none(max_length=max_length)
         self.max_length = max_length
 
+    def best_only(self):
+        """Returns the search for who wants the best hypothesis of each sentence alone."""
+        return self
+
     def __call__(self, model, source, prompt=None):
         """Searches a batch, compiled once for each bucket of shapes on TensorFlow and JAX.
 

@@ -50,7 +50,7 @@ def translate_text(translator, tokenizer, text):
             [[0, 0], [0, widths[wanted[turn]] - tf.shape(ids)[1]]],
             constant_values=translator.tokenizer.pad_id,
         )
-        found = translator.search.decode(translator.model, ids)
+        found = translator.search.best_only().decode(translator.model, ids)
         best = tf.RaggedTensor.from_tensor(found.tokens[:, 0], lengths=found.lengths[:, 0])
         texts = tokenizer.detokenize(best)
         return (

@@ -315,8 +315,37 @@ def test_add_finished_keeps_the_best_in_order():
     # Divided by 5 at best, -4 can no longer beat -0.8; at 6 it can.
     for penalty, alive in ((5.0, [False, False]), (6.0, [True, False])):
         worst = finished._replace(scores=ops.array([[-0.7, -0.8]]))
-        left = drop_beaten(live, ops.array([[False, False]]), worst, penalty).scores
+        left = drop_beaten(live, ops.array([[False, False]]), worst, penalty, 2).scores
         np.testing.assert_array_equal(ops.convert_to_numpy(left)[0] > -INFINITY, alive)
+
+
+def test_a_sentence_is_done_when_none_can_come_among_those_wanted():
+    nothing = ops.zeros((1, 2, 7), "int32")
+    live = Live(nothing, ops.zeros((1, 2), "int32"), ops.array([[-4.0, -4.5]]))
+    finished = Finished(nothing, ops.ones((1, 2), "int32"), ops.array([[-0.3, -0.85]]))
+    # Divided by 5 at best -4 may come before -0.85, -4.5 may not, and none before -0.3.
+    for wanted, alive in ((2, [True, False]), (1, [False, False])):
+        left = drop_beaten(live, ops.array([[False, False]]), finished, 5.0, wanted).scores
+        np.testing.assert_array_equal(ops.convert_to_numpy(left)[0] > -INFINITY, alive)
+    # While one can still win, the others stay as they are.
+    finished = finished._replace(scores=ops.array([[-0.85, -2.0]]))
+    left = drop_beaten(live, ops.array([[False, False]]), finished, 5.0, 1).scores
+    np.testing.assert_array_equal(ops.convert_to_numpy(left)[0] > -INFINITY, [True, True])
+
+
+@pytest.mark.parametrize("end_bias", [-1.0, 2.0])
+def test_fewer_hypotheses_are_the_best_of_all(end_bias):
+    model = random_model().reseed(7, end_bias)
+    source = sources([5, 1, 7, 3], 13)
+    every = BeamSearch(5, max_length=11)(model, source)
+    for count in (1, 3, 5):
+        found = BeamSearch(5, max_length=11, num_hypotheses=count)(model, source)
+        assert found.tokens.shape == (4, count, 11)
+        np.testing.assert_array_equal(found.tokens, every.tokens[:, :count])
+        np.testing.assert_array_equal(found.lengths, every.lengths[:, :count])
+        np.testing.assert_allclose(found.scores, every.scores[:, :count], atol=1e-5)
+    best = BeamSearch(5, max_length=11).best_only()
+    assert best.get_config() == BeamSearch(5, max_length=11, num_hypotheses=1).get_config()
 
 
 def test_config_round_trip():
@@ -324,7 +353,12 @@ def test_config_round_trip():
     config = keras.saving.serialize_keras_object(search)
     again = keras.saving.deserialize_keras_object(config)
     assert type(again) is BeamSearch and again.get_config() == search.get_config()
-    assert search.get_config() == {"beam_width": 3, "length_penalty": 0.4, "max_length": 17}
+    assert search.get_config() == {
+        "beam_width": 3,
+        "length_penalty": 0.4,
+        "max_length": 17,
+        "num_hypotheses": 3,
+    }
 
 
 @pytest.mark.any_backend
@@ -339,6 +373,8 @@ def test_config_round_trip():
         ("length_penalty", "0.6"),
         ("max_length", 0),
         ("max_length", 7.5),
+        ("num_hypotheses", 0),
+        ("num_hypotheses", 5),
     ],
 )
 def test_bad_arguments(argument, value):
