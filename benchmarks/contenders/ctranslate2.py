@@ -14,6 +14,8 @@ from pathlib import Path
 import numpy as np
 from workloads import END, LENGTH_PENALTY, TOKENIZER, Size
 
+from contenders.text_to_text import PieceToPiece
+
 _UNKNOWN = 1
 
 
@@ -46,42 +48,23 @@ class Decoding:
         return {}
 
 
-class Translation:
-    """`Translator.translate_batch` on pieces of text.
-
-    Args:
-        folder: of the translator's weights as `bart_weights.py` wrote them.
-        corpus: path of a JSON file with a list of sources and a list of references.
-        beam: int, width of the beam.
-    """
+class Translation(PieceToPiece):
+    """`Translator.translate_batch` on pieces of text."""
 
     def __init__(self, folder, corpus, beam):
-        import sentencepiece
-
-        self.pieces = sentencepiece.SentencePieceProcessor(str(Path(folder, TOKENIZER)))
+        super().__init__(folder, corpus, beam)
         settings = json.loads(Path(folder, "config.json").read_text())
         self.end = self.pieces.id_to_piece(settings["eos_token_id"])
-        self.beam = beam
         with tempfile.TemporaryDirectory() as converted:
             _convert_elsewhere("translator", folder, converted)
             self.translator = _translator(converted, "float32")
-        self.sources, self.references = json.loads(Path(corpus).read_text())
 
-    def run(self, repeats, at_once, sentences):
-        for _ in range(repeats):
-            self.texts = []
-            for start in range(0, sentences, at_once):
-                texts = self.sources[start : min(start + at_once, sentences)]
-                rows = [[*row, self.end] for row in self.pieces.encode(texts, out_type=str)]
-                found = self.translator.translate_batch(
-                    rows, beam_size=self.beam, length_penalty=LENGTH_PENALTY, max_batch_size=32
-                )
-                self.texts += self.pieces.decode([each.hypotheses[0] for each in found])
-
-    def facts(self):
-        from contenders.ours import bleu_facts
-
-        return bleu_facts(self.texts, self.references)
+    def translate(self, texts):
+        rows = [[*row, self.end] for row in self.pieces.encode(texts, out_type=str)]
+        found = self.translator.translate_batch(
+            rows, beam_size=self.beam, length_penalty=LENGTH_PENALTY, max_batch_size=32
+        )
+        return self.pieces.decode([each.hypotheses[0] for each in found])
 
 
 def _convert_elsewhere(*arguments):

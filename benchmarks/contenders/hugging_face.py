@@ -1,14 +1,12 @@
 """Hugging Face's `MarianMTModel` with random weights, and what it makes of a translator's."""
 
-import json
-from pathlib import Path
-
 import numpy as np
 import torch
 from torch import nn
 from transformers import AutoModelForSeq2SeqLM, MarianConfig, MarianMTModel
-from workloads import END, LENGTH_PENALTY, PAD, START, TOKENIZER, Size
+from workloads import END, LENGTH_PENALTY, PAD, START, Size
 
+from contenders.text_to_text import PieceToPiece
 from contenders.torch_training import TorchTraining
 
 
@@ -97,32 +95,14 @@ class Decoding:
         return {"parameters": self.model.num_parameters()}
 
 
-class Translation:
-    """`generate` on pieces of text, in batches of sentences of about one length.
-
-    Args:
-        folder: of the translator's weights as `bart_weights.py` wrote them.
-        corpus: path of a JSON file with a list of sources and a list of references.
-        beam: int, width of the beam.
-    """
+class Translation(PieceToPiece):
+    """`generate` on pieces of text, in batches of sentences of about one length."""
 
     def __init__(self, folder, corpus, beam):
-        import sentencepiece
-
-        self.pieces = sentencepiece.SentencePieceProcessor(str(Path(folder, TOKENIZER)))
+        super().__init__(folder, corpus, beam)
         self.model = AutoModelForSeq2SeqLM.from_pretrained(folder).eval()
-        self.beam = beam
-        self.sources, self.references = json.loads(Path(corpus).read_text())
 
-    def run(self, repeats, at_once, sentences):
-        for _ in range(repeats):
-            self.texts = []
-            for start in range(0, sentences, at_once):
-                self.texts += self._translated(
-                    self.sources[start : min(start + at_once, sentences)]
-                )
-
-    def _translated(self, texts):
+    def translate(self, texts):
         end, pad = self.model.config.eos_token_id, self.model.config.pad_token_id
         rows = [[*row, end] for row in self.pieces.encode(texts)]
         order = sorted(range(len(rows)), key=lambda number: len(rows[number]))
@@ -143,8 +123,3 @@ class Translation:
             for number, row in zip(numbers, tokens.tolist(), strict=True):
                 found[number] = self.pieces.decode([each for each in row if each not in (end, pad)])
         return found
-
-    def facts(self):
-        from contenders.ours import bleu_facts
-
-        return bleu_facts(self.texts, self.references)

@@ -1,14 +1,12 @@
 """keras_transformer, as its users call it: `fit`, a search, `Translator.translate`."""
 
-import json
-from pathlib import Path
-
 import keras
 import numpy as np
 from keras import ops
 from workloads import END, PAD, START, Size, random_batches
 
 from contenders.fit_clock import FitClock
+from contenders.text_to_text import TextToText
 from keras_transformer.decoding import BeamSearch, GreedySearch
 from keras_transformer.decoding.compilation import count_traces
 from keras_transformer.models import Transformer
@@ -123,35 +121,12 @@ class Decoding:
         return {"traces": count_traces(self.model)}
 
 
-class Translation:
-    """`Translator.load(folder).translate`.
-
-    Args:
-        folder: of the translator.
-        corpus: path of a JSON file with a list of sources and a list of references.
-    """
+class Translation(TextToText):
+    """`Translator.load(folder).translate`."""
 
     def __init__(self, folder, corpus):
-        self.translator = Translator.load(folder)
-        self.sources, self.references = json.loads(Path(corpus).read_text())
-
-    def run(self, repeats, at_once, sentences):
-        translate = self.translator.translate
-        for _ in range(repeats):
-            self.texts = []
-            for start in range(0, sentences, at_once):
-                self.texts += translate(self.sources[start : min(start + at_once, sentences)])
-
-    def facts(self):
-        return bleu_facts(self.texts, self.references)
-
-
-def bleu_facts(texts, references):
-    """Returns the facts of a translation: its score and how that was computed."""
-    from keras_transformer.evaluation import bleu
-
-    score = bleu(texts, references[: len(texts)])
-    return {"bleu": float(score), "signature": score.signature}
+        super().__init__(corpus)
+        self.translate = Translator.load(folder).translate
 
 
 def _device_peak():

@@ -1,35 +1,19 @@
 """The exported SavedModel, served by TensorFlow without Keras."""
 
-import json
-from pathlib import Path
-
 import tensorflow as tf
 import tensorflow_text  # noqa: F401  (makes the ops of the graph known)
 
+from contenders.text_to_text import TextToText
 
-class Translation:
-    """The signature `serving_default` of a SavedModel.
 
-    Args:
-        folder: of the SavedModel.
-        corpus: path of a JSON file with a list of sources and a list of references.
-    """
+class Translation(TextToText):
+    """The signature `serving_default` of a SavedModel."""
 
     def __init__(self, folder, corpus):
+        super().__init__(corpus)
         self.served = tf.saved_model.load(folder)
-        self.translate = self.served.signatures["serving_default"]
-        self.sources, self.references = json.loads(Path(corpus).read_text())
+        self.signature = self.served.signatures["serving_default"]
 
-    def run(self, repeats, at_once, sentences):
-        for _ in range(repeats):
-            found = []
-            for start in range(0, sentences, at_once):
-                text = tf.constant(self.sources[start : min(start + at_once, sentences)])
-                found += self.translate(text=text)["translation"].numpy().tolist()
-        self.texts = [text.decode() for text in found]
-
-    def facts(self):
-        # Imported here, when the measurements are done, for the graph needs nothing of it.
-        from contenders.ours import bleu_facts
-
-        return bleu_facts(self.texts, self.references)
+    def translate(self, texts):
+        found = self.signature(text=tf.constant(texts))["translation"].numpy()
+        return [text.decode() for text in found]
