@@ -72,9 +72,11 @@ def with_head(encoder, head, pooling=None, name=None):
 def freeze(model, num_blocks=None):
     """Keeps the embedded input and the first blocks of each stack as they are in training.
 
-    Call it before `compile`. `layer.trainable = True` undoes it for a layer. A model that is saved
-    and loaded trains the same layers; of `keras.models.clone_model` take that of a model's config,
-    `type(model).from_config(model.get_config())`, for its clone is another kind of model.
+    Call it before `compile`. `layer.trainable = True` undoes it for a layer. One of this library's
+    models that is saved and loaded, alone or within another, trains the same layers; a functional
+    model of its layers keeps, as Keras does, whether a whole block trains. Instead of
+    `keras.models.clone_model`, whose clone is another kind of model, take
+    `type(model).from_config(model.get_config())`.
 
     Args:
         model: a model of this library, or one that holds such a model, as `with_head` returns.
@@ -97,16 +99,16 @@ def freeze(model, num_blocks=None):
             f"`num_blocks` must be None or an integer from 0 to {shortest}, the blocks that the "
             f"model has; got {num_blocks!r}. None freezes all."
         )
-    for layer in _input_layers(model):
-        layer.trainable = False
+    frozen = _input_layers(model)
     for blocks in stacks.values():
-        for block in blocks[:num_blocks]:
-            block.trainable = False
+        frozen += blocks[:num_blocks]
     if num_blocks is None:
         norms = [f"{stack}_norm" for stack in stacks]
-        for layer in _layers(model):
-            if layer.name in norms:
-                layer.trainable = False
+        frozen += [layer for layer in _layers(model) if layer.name in norms]
+    for layer in frozen:
+        # One by one: on TensorFlow a frozen layer that is frozen again leaves those within alone.
+        for each in layer._flatten_layers():
+            each.trainable = False
 
 
 def layer_rates(model, decay):

@@ -102,8 +102,8 @@ def _matrix(name, rows, kinds, what):
         array = np.asarray(None)
     if array.ndim != 2 or array.dtype.kind not in kinds:
         raise ValueError(
-            f"`{name}` must be {what} of shape (batch, length); got {rows!r:.60}. Pad the rows to "
-            "one length."
+            f"`{name}` must be {what} of shape (batch, length); got {rows!r:.60}. Pass such "
+            "rows, padded to one length."
         )
     return array
 
@@ -136,7 +136,8 @@ def _check(tokens, vocabulary_size, mask_id):
 
 def _checked_special_ids(special_ids, mask_id, vocabulary_size):
     """Returns the special ids and the mask's."""
-    if not isinstance(special_ids, Iterable) or isinstance(special_ids, str | bytes):
+    is_list = isinstance(special_ids, Iterable) and getattr(special_ids, "ndim", 1) == 1
+    if not is_list or isinstance(special_ids, str | bytes):
         raise ValueError(
             f"`special_ids` must be integers in [0, {vocabulary_size}); got {special_ids!r}. Pass "
             "a list of them."

@@ -368,15 +368,17 @@ def test_other_heads_of_a_bert_are_left_out(tmp_path):
     huggingface.save_model(encoder, tmp_path / "bert", "bert")
     heads = {"classifier.weight": np.zeros((2, 12)), "qa_outputs.bias": np.zeros(2)}
     change_tensors(tmp_path / "bert", lambda tensors: tensors.update(heads))
+    change_settings(tmp_path / "bert", directionality="bidi", pooler_num_fc_layers=3)
     for pooling in ("mean", None):
         assert huggingface.load_model(tmp_path / "bert", pooling=pooling).pooling == pooling
 
 
 def test_odd_buckets_are_named_by_their_setting(tmp_path):
     huggingface.save_model(t5(), tmp_path / "t5", "t5")
-    change_settings(tmp_path / "t5", relative_attention_num_buckets=9)
-    with pytest.raises(ValueError, match="'relative_attention_num_buckets' must be even; got 9"):
-        huggingface.load_model(tmp_path / "t5")
+    for wrong in (9, 0, -4, "8", None):
+        change_settings(tmp_path / "t5", relative_attention_num_buckets=wrong)
+        with pytest.raises(ValueError, match="'relative_attention_num_buckets' must be even"):
+            huggingface.load_model(tmp_path / "t5")
 
 
 def test_arguments_take_the_place_of_the_config(folder):

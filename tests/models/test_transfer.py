@@ -200,6 +200,18 @@ def test_dropout_of_every_model_goes_on_in_a_loaded_one(tmp_path):
             np.testing.assert_array_equal(numbers(new.state), old)
 
 
+def test_freezing_again_freezes_what_was_thawed():
+    encoder = bert(num_layers=2)
+    freeze(encoder)
+    for layer in encoder._flatten_layers():
+        if "norm" in layer.name:
+            layer.trainable = True
+    freeze(encoder, 1)
+    blocks = {name.split("/")[1] for name in trained_names(encoder)}
+    assert "encoder_block_1" in blocks
+    assert not blocks & {"encoder_block_0", "embedding", "embedding_norm", "token_positions"}
+
+
 def test_freezing_counts_the_blocks():
     for number in (2, -1, True, 0.5):
         with pytest.raises(ValueError, match="`num_blocks`.*from 0 to 1"):

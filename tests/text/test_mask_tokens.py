@@ -71,6 +71,7 @@ def test_the_seed_decides():
         ({"special_ids": range(97)}, "`special_ids`.*all of them"),
         ({"special_ids": range(96), "mask_id": 96}, "`special_ids`.*all of them"),
         ({"special_ids": 5}, "`special_ids`.*got 5"),
+        ({"special_ids": np.array(5)}, "`special_ids`.*got array"),
         ({"seed": None}, "`seed`.*None"),
         ({"tokens": [[1, 2], [3]]}, "`tokens`.*one length"),
         ({"tokens": [[0.5]]}, "`tokens` must be integers"),

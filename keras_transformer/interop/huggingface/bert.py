@@ -20,6 +20,9 @@ def read_arguments(settings, tensors):
     `TransformerEncoder`, pooled by "dense" where it has a pooler.
     """
     settings.require("add_cross_attention", False)
+    # Of the first release's own code; multilingual checkpoints carry them.
+    pooler = ("fc_size", "num_attention_heads", "num_fc_layers", "size_per_head", "type")
+    settings.ignore("directionality", *(f"pooler_{each}" for each in pooler))
     masked, arguments = encoder_arguments(settings, tensors.names, "cls.predictions.", pad_id=0)
     arguments["position"] = layer_config(
         POSITION, max_length=settings.get("max_position_embeddings", 512)

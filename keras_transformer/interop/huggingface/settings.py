@@ -3,6 +3,8 @@
 import json
 from pathlib import Path
 
+from keras_transformer.arguments import is_integer
+
 CONFIG_FILE = "config.json"
 
 # Settings that shape neither the network nor its numbers: bookkeeping, training, generation.
@@ -94,10 +96,10 @@ class Settings:
     def even(self, name, default):
         """Returns a number that must be even."""
         value = self.get(name, default)
-        if value % 2:
+        if not is_integer(value) or value < 2 or value % 2:
             raise ValueError(
-                f"{CONFIG_FILE}: the setting {name!r} must be even; got {value!r}. This library's "
-                "blocks cannot do that."
+                f"{CONFIG_FILE}: the setting {name!r} must be even, 2 or more; got {value!r}. This "
+                "library's blocks cannot do that."
             )
         return value
 
