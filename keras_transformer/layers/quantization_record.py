@@ -7,9 +7,9 @@ PREFIX = "quantized_"
 
 
 def quantized_layers(model):
-    """Returns {name: mode} of a model's layers that are quantized."""
-    modes = {layer.name: layer.quantization_mode for layer in model._flatten_layers()}
-    return {name: mode for name, mode in modes.items() if mode is not None}
+    """Returns (name, mode) of each of a model's layers that is quantized."""
+    modes = [(layer.name, layer.quantization_mode) for layer in model._flatten_layers()]
+    return [(name, mode) for name, mode in modes if mode is not None]
 
 
 class QuantizationRecord:

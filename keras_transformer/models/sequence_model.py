@@ -125,8 +125,7 @@ class SequenceModel(Resumable, QuantizationRecord, keras.Model):
         )
 
     def make_train_function(self, force=False):
-        modes = quantized_layers(self)
-        quantized = [name for name, mode in modes.items() if mode in INTEGER_MODES]
+        quantized = [name for name, mode in quantized_layers(self) if mode in INTEGER_MODES]
         adapted = any(getattr(each, "lora_enabled", False) for each in self._flatten_layers())
         if quantized and not adapted:
             raise ValueError(

@@ -103,11 +103,12 @@ def _visit_blocks(features, kernel, targets, weights, label_smoothing, gradient)
         block = _equal_blocks(visited, block)
     order = _real_rows_first(weights, count, block)
     inverse = ops.argsort(order[:count])
+    kernel_cast = ops.cast(kernel, features.dtype)
     tables = _Tables(
         features=ops.take(features, order, axis=0),
-        kernel=ops.cast(kernel, features.dtype),
+        kernel=kernel_cast,
         # TensorFlow multiplies by a matrix that it reads transposed at 0.7 of its rate.
-        transposed_kernel=ops.transpose(ops.cast(kernel, features.dtype)),
+        transposed_kernel=ops.transpose(kernel_cast),
         mean_kernel=ops.mean(ops.cast(kernel, "float32"), axis=0),
         targets=ops.take(targets, order),
         # The rows that fill the last block repeat row 0 and weigh nothing.

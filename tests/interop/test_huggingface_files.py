@@ -320,6 +320,13 @@ def test_a_quantized_model_has_no_place_in_the_format(mode, tmp_path):
     assert not (tmp_path / "saved").exists()
 
 
+def test_one_quantized_layer_among_others_of_its_name_is_found(tmp_path):
+    model = CausalLanguageModel(31, **{**SIZES, "num_layers": 2}, epsilon=1e-5)
+    model.get_layer("decoder_block_0").feed_forward.inner_dense.quantize("int8")
+    with pytest.raises(ValueError, match="layer 'inner' of"):
+        huggingface.save_model(model, tmp_path / "saved", "gpt2")
+
+
 def test_a_vit_is_loaded_without_its_classifier(tmp_path):
     folder = tmp_path / "vit"
     model = randomized(vit(num_classes=5))

@@ -168,12 +168,12 @@ def _comparable(name, value):
 
 
 def _check_not_quantized(model):
-    quantized = sorted(quantized_layers(model))
+    quantized = quantized_layers(model)
     if quantized:
         raise ValueError(
             f"`model` must not be quantized to be saved in Hugging Face's format, which has no "
-            f"scales; layer {quantized[0]!r} of {model.name!r} is. Save it before `quantize`, or "
-            "by `model.save`, which keeps them."
+            f"scales; layer {quantized[0][0]!r} of {model.name!r} is. Save it before `quantize`, "
+            "or by `model.save`, which keeps them."
         )
 
 
