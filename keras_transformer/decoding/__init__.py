@@ -5,7 +5,12 @@ from keras_transformer.decoding.greedy_search import GreedySearch
 from keras_transformer.decoding.result import SearchResult
 from keras_transformer.decoding.sampling import Sampling
 from keras_transformer.decoding.search import Search
-from keras_transformer.decoding.state import DecodingState, repeat_rows, select_rows
+from keras_transformer.decoding.state import (
+    DecodingState,
+    repeat_rows,
+    select_rows,
+    select_sentences,
+)
 
 __all__ = [
     "BeamSearch",
@@ -16,4 +21,5 @@ __all__ = [
     "SearchResult",
     "repeat_rows",
     "select_rows",
+    "select_sentences",
 ]

@@ -23,6 +23,7 @@ from keras_transformer.decoding.scoring import (
     take_hypotheses,
 )
 from keras_transformer.decoding.search import Search
+from keras_transformer.decoding.sentences import advance_sentences
 from keras_transformer.decoding.state import repeat_rows, select_rows
 
 
@@ -71,12 +72,8 @@ def beam_search(
     last, decoding = read_prompt(model, source, prompt, prompt_length, limit)
     decoding = repeat_rows(decoding, beam_width)
 
-    def is_searching(state):
-        return ops.logical_and(state.step < limit, ops.any(state.live.scores > MINUS_INFINITY))
-
-    def advance(state):
-        read = decoding._replace(cache=state.cache, index=state.index)
-        logits, read = model.step(ops.reshape(state.live.last, (-1, 1)), read)
+    def advance(decoding, state):
+        logits, read = model.step(ops.reshape(state.live.last, (-1, 1)), decoding)
         parents, live = continuations(logits, state.live, state.step)
         if beam_width > 1:
             read = select_rows(read, parents)
@@ -84,10 +81,13 @@ def beam_search(
         ended = is_end(model, live.last)
         finished = add_finished(state.finished, live, ended, step, alpha)
         live = drop_beaten(live, ended, finished, length_penalty(limit, alpha), num_hypotheses)
-        return (BeamState(step, read.cache, read.index, live, finished),)
+        return BeamState(step, read.cache, read.index, live, finished)
+
+    def alive(state):
+        return ops.any(state.live.scores > MINUS_INFINITY, axis=1)
 
     first = first_state(decoding, last, beam_width, limit)
-    (state,) = ops.while_loop(is_searching, advance, (first,))
+    state = advance_sentences(advance, alive, decoding, first, limit, beam_width)
     # What is still alive at the greatest length is cut there and scored as it stands.
     cut = state.live.scores > MINUS_INFINITY
     finished = add_finished(state.finished, state.live, cut, state.step, alpha)

@@ -15,6 +15,7 @@ from keras_transformer.decoding.scoring import (
     log_probabilities,
     take_hypotheses,
 )
+from keras_transformer.decoding.sentences import advance_sentences
 from keras_transformer.decoding.state import repeat_rows
 
 
@@ -56,19 +57,21 @@ def follow_paths(model, source, prompt, prompt_length, choose, memory, *, num_pa
     last, decoding = read_prompt(model, source, prompt, prompt_length, limit)
     decoding = repeat_rows(decoding, num_paths)
 
-    def is_going(state):
-        return ops.logical_and(state.step < limit, ops.any(state.live))
-
-    def advance(state):
-        read = decoding._replace(cache=state.cache, index=state.index)
-        logits, read = model.step(state.last[:, None], read)
+    def advance(decoding, state):
+        logits, read = model.step(state.last[:, None], decoding)
         logits = ops.cast(logits, "float32")
         chosen, memory = choose(logits, state.memory, state.step)
-        return (extend(state, chosen, is_end(model, chosen), memory, logits, read),)
+        return extend(state, chosen, is_end(model, chosen), memory, logits, read)
+
+    by_sentence = (-1, num_paths)
+
+    def alive(state):
+        return ops.any(ops.reshape(state.live, by_sentence), axis=1)
 
     first = first_state(decoding, last, memory, num_paths, limit)
-    (state,) = ops.while_loop(is_going, advance, (first,))
-    by_sentence = (-1, num_paths)
+    state = advance_sentences(
+        advance, alive, decoding, first, limit, num_hypotheses=num_paths, num_rows=num_paths
+    )
     return (
         ops.reshape(state.tokens, (*by_sentence, limit)),
         ops.reshape(state.scores, by_sentence),

@@ -54,6 +54,28 @@ def select_rows(state, parents):
     )
 
 
+def select_sentences(state, sentences, num_hypotheses):
+    """Returns the state of some of its sentences alone.
+
+    A part of the cache that has a method `select_sentences(sentences)` does it its own way.
+
+    Args:
+        sentences: int32 (S,), each below B. num_hypotheses: int, K.
+    """
+    state = _rows_changed(
+        state,
+        lambda part: part.select_sentences(sentences),
+        lambda rows: ops.take(rows, rows_of(sentences, num_hypotheses), axis=0),
+    )
+    source = keras.tree.map_structure(lambda rows: ops.take(rows, sentences, axis=0), state.source)
+    return state._replace(source=source)
+
+
+def rows_of(sentences, count):
+    """Returns the rows (S * count,) of the sentences (S,) that have `count` rows each."""
+    return ops.reshape(sentences[:, None] * count + ops.arange(count, dtype="int32"), (-1,))
+
+
 def flat_rows(chosen, width):
     """Returns the rows (B * J,) of the choices (B, J) among `width` hypotheses of each sentence."""
     first = ops.arange(ops.shape(chosen)[0], dtype="int32") * width

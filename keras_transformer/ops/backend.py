@@ -272,21 +272,20 @@ def matrix_product(left, right, transpose_left=False, transpose_right=False):
         import tensorflow as tf
 
         return tf.matmul(left, right, transpose_a=transpose_left, transpose_b=transpose_right)
-    if backend == "jax" and transpose_right and not transpose_left and _has_few_rows(left, right):
+    few = len(right.shape) == 2 and _has_few_rows(left, right)
+    if few and transpose_right and not transpose_left:
+        if backend == "torch":
+            return _few_rows_product(left, right)
         # XLA on a CPU transposes the right matrix in memory for few rows: a decoding step would
         # copy the whole vocabulary's. It reads the left one as it lies.
         return ops.swapaxes(ops.matmul(right, ops.swapaxes(left, -1, -2)), -1, -2)
-    few = backend == "torch" and len(right.shape) == 2 and _has_few_rows(left, right)
-    if few and transpose_right and not transpose_left:
-        return _few_rows_product(left, right)
     left = ops.swapaxes(left, -1, -2) if transpose_left else left
     return ops.matmul(left, ops.swapaxes(right, -1, -2) if transpose_right else right)
 
 
 def _has_few_rows(left, right):
-    """Returns whether a product has no more rows than a decoding step."""
-    rows = math.prod(left.shape[:-1] if len(right.shape) == 2 else left.shape[-2:-1])
-    return rows <= FEW_ROWS[keras.config.backend()]
+    """Returns whether a product with a matrix has no more rows than a decoding step."""
+    return math.prod(left.shape[:-1]) <= FEW_ROWS[keras.config.backend()]
 
 
 def _few_rows_product(left, right):

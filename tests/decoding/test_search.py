@@ -55,6 +55,45 @@ def test_call_equals_decode(search):
         np.testing.assert_allclose(a, ops.convert_to_numpy(b), atol=1e-5)
 
 
+class Counter(ScriptedModel):
+    """Says 3 as often as the first token of its source tells, and then the end."""
+
+    def __init__(self):
+        super().__init__(13, self.count)
+        self.rows = []  # of each step that is traced, or recorded
+
+    def step(self, tokens, state):
+        self.rows.append(tokens.shape[0])
+        return super().step(tokens, state)
+
+    def count(self, prefix, index, source):
+        wanted = ops.repeat(source[:, 0], prefix.shape[0] // source.shape[0])
+        said = ops.where(index > wanted, self.end_id, 3)
+        return 9.0 * ops.one_hot(said, self.vocabulary_size)
+
+
+@pytest.mark.parametrize(
+    "search",
+    [
+        BeamSearch(3, max_length=13),
+        GreedySearch(max_length=13),
+        Sampling(0.1, seed=1, max_length=13, num_samples=2),
+    ],
+)
+def test_the_last_quarter_goes_on_alone(search):
+    model, width = Counter(), search.num_hypotheses
+    wanted = [1, 7, 2, 2, 0, 11, 2, 1, 1, 1, 9, 1, 2, 1, 1, 12]
+    result = search(model, [[count, 5] for count in wanted])
+    assert result.lengths[:, 0].tolist() == [min(count + 1, 13) for count in wanted]
+    for tokens, count in zip(result.tokens[:, 0], wanted, strict=True):
+        assert tokens.tolist() == [3] * count + [2] + [0] * (12 - count)
+    assert set(model.rows) == {16 * width, 4 * width}
+    for number in (4, 5, 15):
+        alone = search(model, [[wanted[number], 5]])
+        np.testing.assert_array_equal(alone.tokens[0], result.tokens[number])
+        np.testing.assert_allclose(alone.scores[0], result.scores[number], atol=1e-5)
+
+
 class Learner:
     """A model of one weight: the bias of a token, and hence what greedy search says."""
 

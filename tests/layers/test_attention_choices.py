@@ -7,7 +7,12 @@ import numpy as np
 import pytest
 from keras import ops
 
-from keras_transformer.decoding import DecodingState, repeat_rows, select_rows
+from keras_transformer.decoding import (
+    DecodingState,
+    repeat_rows,
+    select_rows,
+    select_sentences,
+)
 from keras_transformer.layers.alibi_bias import AlibiBias
 from keras_transformer.layers.blockwise_attention import BlockwiseAttention
 from keras_transformer.layers.learned_position_encoding import LearnedPositionEncoding
@@ -78,13 +83,17 @@ def test_hypotheses_that_change_places_keep_their_histories(scheme, mechanism):
     random = np.random.default_rng(1)
     state = DecodingState(source=(), cache=[layer.empty_cache(B, 8)], index=0)
     histories = np.zeros((B, 1, 0, D), "float32")
-    for count, parents in ((2, None), (1, None), (1, [[1, 0, 1], [2, 2, 0]]), (3, [[0, 2, 1]] * B)):
+    steps = ((2, None), (1, None), (1, [[1, 0, 1], [2, 2, 0]]), (3, [[0, 2, 1]] * B), (1, None))
+    for count, parents in steps:
         if state.index == 2:
             state = repeat_rows(state, hypotheses)
             histories = np.repeat(histories, hypotheses, axis=1)
         if parents is not None:
             state = select_rows(state, ops.convert_to_tensor(parents, "int32"))
             histories = np.take_along_axis(histories, np.array(parents)[:, :, None, None], axis=1)
+        if state.index == 7:  # and goes on without the first sentence
+            last = ops.convert_to_tensor([B - 1], "int32")
+            state, histories = select_sentences(state, last, hypotheses), histories[B - 1 :]
         new = random.normal(size=(*histories.shape[:2], count, D)).astype("float32")
         histories = np.concatenate([histories, new], axis=2)
         rows = ops.convert_to_tensor(new.reshape(-1, count, D))
