@@ -178,6 +178,11 @@ def _add_export(commands):
     _add_run(parser)
     parser.add_argument("saved_model", help="new folder")
     parser.add_argument("--overwrite", action="store_true", help="replace a SavedModel there")
+    parser.add_argument(
+        "--jit-compile",
+        action="store_true",
+        help="let XLA compile the search: faster, after seconds for each new shape",
+    )
 
 
 def _add_run(parser):
@@ -228,7 +233,8 @@ def score(arguments):
 
 def export(arguments):
     """Writes a SavedModel: `Translator.export`."""
-    load_translator(arguments.translator).export(arguments.saved_model, arguments.overwrite)
+    translator = load_translator(arguments.translator)
+    translator.export(arguments.saved_model, arguments.overwrite, arguments.jit_compile)
 
 
 def load_translator(path):

@@ -205,12 +205,14 @@ class Translator:
         model = load_model(folder, **arguments)
         return cls(model, MarianTokenizer.load(folder), search, max_source_length)
 
-    def export(self, path, overwrite=False):
+    def export(self, path, overwrite=False, jit_compile=False):
         """Writes a SavedModel, string tensor in and string tensor out: see `serving`.
 
         Args:
             path: path of the folder.
             overwrite: bool, whether a SavedModel at `path` may be replaced.
+            jit_compile: bool, whether XLA compiles the search where it is served: faster, after
+                seconds for each new bucket of shapes.
 
         Raises:
             ValueError: if `path` exists, or the tokenizer has no graph form.
@@ -218,7 +220,7 @@ class Translator:
         """
         from keras_transformer.serving import export_saved_model
 
-        export_saved_model(self, path, overwrite)
+        export_saved_model(self, path, overwrite, jit_compile)
 
     def _encode(self, sentences):
         """Returns the ids of each sentence with the end, none for a sentence without pieces."""

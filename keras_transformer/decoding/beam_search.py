@@ -221,6 +221,11 @@ class BeamSearch(Search):
         """Returns the same search for the best hypothesis of each sentence."""
         return type(self)(**{**self.get_config(), "num_hypotheses": 1})
 
+    @property
+    def width(self):
+        """How many hypotheses are followed."""
+        return self.beam_width
+
     def choices(self):
         """The settings that shape the computation."""
         names = ("beam_width", "num_hypotheses", "max_length")

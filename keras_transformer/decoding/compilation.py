@@ -41,9 +41,9 @@ def _is_no_warning_of_traces(record):
 class CompiledFunction:
     """A callable of nested arrays, compiled once for each set of shapes.
 
-    `tf.function` on TensorFlow, `jax.jit` on JAX with the model's variables as arguments; on torch
-    the plain function without gradients, over the model's recorded steps. It does not keep the
-    model alive.
+    `tf.function` through XLA on TensorFlow, `jax.jit` on JAX with the model's variables as
+    arguments; on torch the plain function without gradients, over the model's recorded steps. It
+    does not keep the model alive.
     """
 
     def __init__(self, model, function, choices):
@@ -73,7 +73,8 @@ class CompiledFunction:
 
         # A trace for each shape is what is meant; TensorFlow would warn of the fifth.
         tf.get_logger().addFilter(_is_no_warning_of_traces)
-        return tf.function(self._trace, autograph=False)
+        jit_compile = getattr(self._model(), "supports_jit", True)
+        return tf.function(self._trace, autograph=False, jit_compile=jit_compile)
 
     def _for_jax(self):
         import jax

@@ -59,7 +59,7 @@ class GreedySearch(Search):
     """
 
     function = staticmethod(greedy_search)
-    num_hypotheses = 1
+    num_hypotheses = width = 1
 
     def __init__(self, max_length=None, length_penalty=0.6):
         super().__init__(max_length)

@@ -34,8 +34,8 @@ def check_model(model):
         )
 
 
-def prepare_inputs(model, source, prompt):
-    """Checks the arguments of a search and pads them to their bucket.
+def prepare_inputs(model, source, prompt, fewest=1):
+    """Checks the arguments of a search and pads them to their bucket, of `fewest` rows or more.
 
     Rows are filled with copies of the last one: they end when it ends, where rows of padding could
     go on to the greatest length and keep the whole batch waiting.
@@ -58,7 +58,7 @@ def prepare_inputs(model, source, prompt):
     prompt_length = prompt.shape[1]
     if prompt_length > 1:
         prompt = _widen(prompt, _round_up(prompt_length), mode="edge")
-    rows = _power_of_two(batch_size)
+    rows = max(_power_of_two(batch_size), fewest)
     source, prompt = keras.tree.map_structure(lambda part: _fill(part, rows), (source, prompt))
     return SearchInputs(source, prompt, np.int32(prompt_length), batch_size)
 

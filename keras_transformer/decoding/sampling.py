@@ -5,7 +5,6 @@ import random
 import keras
 import numpy as np
 from keras import ops
-from keras.src.backend import random_seed_dtype
 
 from keras_transformer.arguments import (
     check_from_zero,
@@ -23,19 +22,7 @@ from keras_transformer.decoding.scoring import (
 )
 from keras_transformer.decoding.search import Search
 from keras_transformer.decoding.single_path import follow_paths
-
-
-class StepSeed(keras.random.SeedGenerator):
-    """A seed generator without a variable: always the pair of a seed and a step, traced or not.
-
-    A loop in a compiled function can neither assign a variable on JAX nor draw anew in Python.
-    """
-
-    def __init__(self, seed, step):
-        self._pair = ops.cast(ops.stack([seed, step]), random_seed_dtype())
-
-    def next(self, ordered=True):
-        return self._pair
+from keras_transformer.ops import backend
 
 
 def draw(logits, num_samples, seed, step):
@@ -53,9 +40,7 @@ def draw(logits, num_samples, seed, step):
         Places int32 (R,).
     """
     count = logits.shape[-1]
-    tiny = np.finfo("float32").tiny  # log(0) would take part in sums as minus infinity
-    uniform = keras.random.uniform((num_samples, count), minval=tiny, seed=StepSeed(seed, step))
-    noise = -ops.log(-ops.log(ops.cast(uniform, "float32")))
+    noise = -ops.log(-ops.log(backend.uniform((num_samples, count), seed, step)))
     noisy = ops.reshape(logits, (-1, num_samples, count)) + noise
     return ops.reshape(ops.cast(ops.argmax(noisy, axis=-1), "int32"), (-1,))
 
@@ -184,6 +169,8 @@ class Sampling(Search):
     def num_hypotheses(self):
         """How many hypotheses a sentence gets, K."""
         return self.num_samples
+
+    width = num_hypotheses
 
     def choices(self):
         """The settings that shape the computation."""

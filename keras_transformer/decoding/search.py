@@ -13,6 +13,7 @@ from keras_transformer.decoding.inputs import (
     resolve_max_length,
 )
 from keras_transformer.decoding.result import SearchResult
+from keras_transformer.ops import backend
 
 
 class Search:
@@ -33,9 +34,11 @@ class Search:
     or None, and `check_lengths(source_length, target_length)`, which raises.
 
     Weights are found in `model.variables`; a trained model that is searched again is seen as it is
-    now.
+    now. On TensorFlow a search is compiled by XLA, which makes one operation of many small ones. A
+    model that XLA cannot compile says so by `supports_jit = False`, as a Keras layer does.
 
-    A subclass gives `num_hypotheses`; `function`, the search as a pure function
+    A subclass gives `num_hypotheses`, how many a sentence gets, and `width`, how many are followed;
+    `function`, the search as a pure function
     `(model, source, prompt, prompt_length, numbers, **choices) -> SearchResult`; `choices()`, the
     settings that shape the computation (a change compiles anew); and `numbers()`, those that are
     only numbers in it (a change costs nothing).
@@ -76,7 +79,8 @@ class Search:
                 row a sentence.
         """
         check_model(model)
-        inputs = prepare_inputs(model, source, prompt)
+        fewest = -(-backend.fewest_rows() // self.width)
+        inputs = prepare_inputs(model, source, prompt, fewest)
         if inputs.batch_size == 0:
             return self._empty_result(inputs.source)
         check_lengths(model, inputs, self.max_length)

@@ -6,7 +6,12 @@ import math
 import keras
 import numpy as np
 from keras import ops
-from keras.src.backend import AutocastScope, get_keras_mask, set_keras_mask
+from keras.src.backend import (
+    AutocastScope,
+    get_keras_mask,
+    random_seed_dtype,
+    set_keras_mask,
+)
 
 __all__ = [
     "add_block",
@@ -22,6 +27,7 @@ __all__ = [
     "exponentials",
     "empty_blocks",
     "entry",
+    "fewest_rows",
     "fused_adam",
     "fused_attention",
     "get_keras_mask",
@@ -43,12 +49,16 @@ __all__ = [
     "shapes_may_depend_on_values",
     "stack_blocks",
     "sum_over_replicas",
+    "uniform",
     "write",
 ]
 
 
 # Rows of a decoding step's products with the vocabulary, up to which they are made another way.
-FEW_ROWS = {"jax": 8, "torch": 64}
+FEW_ROWS = {"tensorflow": 8, "jax": 8, "torch": 64}
+# Rows that a search should have at the least: XLA in TensorFlow multiplies matrices by one vector
+# on one core, and by two in less time.
+FEWEST_ROWS = {"tensorflow": 2, "jax": 1, "torch": 1}
 
 
 def concrete(tensor):
@@ -164,6 +174,11 @@ def replica_count():
     return tf.distribute.get_strategy().num_replicas_in_sync
 
 
+def fewest_rows():
+    """Returns how many rows a decoding step should have at the least."""
+    return FEWEST_ROWS[keras.config.backend()]
+
+
 def sum_over_replicas(value):
     """Returns the sum of `value` over the replicas of a `tf.distribute` strategy.
 
@@ -268,37 +283,36 @@ def add_rows(total, places, rows):
 def matrix_product(left, right, transpose_left=False, transpose_right=False):
     """Returns left right over the last two axes, either read transposed without a copy of it."""
     backend = keras.config.backend()
+    if transpose_right and not transpose_left and len(right.shape) == 2 and _has_few_rows(left):
+        return _few_rows_product(left, right)
     if backend == "tensorflow":
         import tensorflow as tf
 
         return tf.matmul(left, right, transpose_a=transpose_left, transpose_b=transpose_right)
-    few = len(right.shape) == 2 and _has_few_rows(left, right)
-    if few and transpose_right and not transpose_left:
-        if backend == "torch":
-            return _few_rows_product(left, right)
-        # XLA on a CPU transposes the right matrix in memory for few rows: a decoding step would
-        # copy the whole vocabulary's. It reads the left one as it lies.
-        return ops.swapaxes(ops.matmul(right, ops.swapaxes(left, -1, -2)), -1, -2)
     left = ops.swapaxes(left, -1, -2) if transpose_left else left
     return ops.matmul(left, ops.swapaxes(right, -1, -2) if transpose_right else right)
 
 
-def _has_few_rows(left, right):
+def _has_few_rows(left):
     """Returns whether a product with a matrix has no more rows than a decoding step."""
-    return math.prod(left.shape[:-1]) <= FEW_ROWS[keras.config.backend()]
+    rows = left.shape[:-1]
+    return None not in rows and math.prod(rows) <= FEW_ROWS[keras.config.backend()]
 
 
 def _few_rows_product(left, right):
     """Returns left (..., D) times right (V, D) transposed, (..., V).
 
-    torch on a CPU packs a transposed right matrix anew for each product, which for few rows takes
-    longer than the product: it is the left one here. One row would be a product with a vector,
-    which reads the matrix at a third of the speed that two rows do.
+    The right matrix is the left one here. XLA and torch on a CPU transpose or pack a right one in
+    memory for each product, which for few rows takes longer than the product, and a decoding step
+    would do so with the whole vocabulary's.
     """
-    rows = left.reshape(-1, left.shape[-1])
-    together = rows.repeat(2, 1) if len(rows) == 1 else rows
-    product = (right @ together.t()).t()[: len(rows)]
-    return product.reshape(*left.shape[:-1], right.shape[0])
+    rows = ops.reshape(left, (-1, left.shape[-1]))
+    count = rows.shape[0]
+    if count == 1 and keras.config.backend() == "torch":
+        # A product with a vector reads the matrix at a third of the speed that two rows do.
+        rows = ops.repeat(rows, 2, axis=0)
+    product = ops.transpose(ops.matmul(right, ops.transpose(rows)))[:count]
+    return ops.reshape(product, (*left.shape[:-1], right.shape[0]))
 
 
 def pull_back(function, tensors, output_gradient):
@@ -582,6 +596,37 @@ def _hashed(shape, first, second):
     bits = _folded(bits, 15) + second
     bits = _folded(bits, 16) * np.uint32(0x846CA68B)
     return _folded(bits, 16)
+
+
+def uniform(shape, seed, step):
+    """Returns float32 between 0 and 1, both left out, random under a seed and a step, int32.
+
+    The same in a loop as outside of it and, on TensorFlow, by XLA or not: its own generators differ
+    there.
+    """
+    if keras.config.backend() != "tensorflow":
+        tiny = np.finfo("float32").tiny
+        return keras.random.uniform(shape, tiny, dtype="float32", seed=_StepSeed(seed, step))
+    first, second = (ops.cast(part, "uint32") for part in (seed, step))
+    first = _hashed((1,), first, second)
+    second = _hashed((1,), second, first)
+    bits = _hashed(shape, first, second)
+    # With the half that keeps 0 out 24 bits are set, and float32 holds no more.
+    whole = ops.cast(ops.bitwise_right_shift(bits, np.uint32(9)), "float32")
+    return (whole + 0.5) * np.float32(2**-23)
+
+
+class _StepSeed(keras.random.SeedGenerator):
+    """A seed generator without a variable: always the pair of a seed and a step, traced or not.
+
+    A loop in a compiled function can neither assign a variable on JAX nor draw anew in Python.
+    """
+
+    def __init__(self, seed, step):
+        self._pair = ops.cast(ops.stack([seed, step]), random_seed_dtype())
+
+    def next(self, ordered=True):
+        return self._pair
 
 
 def _folded(bits, places):

@@ -16,7 +16,7 @@ from keras_transformer.serving.graph_tokenizer import check_graph_form
 _MARKER = "saved_model.pb"
 
 
-def export_saved_model(translator, path, overwrite=False):
+def export_saved_model(translator, path, overwrite=False, jit_compile=False):
     """Writes a SavedModel whose signature `serving_default` translates text.
 
         text: string [None] -> translation: string [None], score: float32 [None]
@@ -39,6 +39,9 @@ def export_saved_model(translator, path, overwrite=False):
         translator: `Translator`.
         path: path of the folder to be written.
         overwrite: bool, whether a SavedModel at `path` may be replaced.
+        jit_compile: bool, whether XLA compiles the search where it is served. Each bucket of
+            shapes, a padded width of sources and a power of two of sentences up to 32, is compiled
+            at its first request, which takes seconds; the others are then answered in less time.
 
     Raises:
         ValueError: if `path` exists, or the tokenizer has no graph form.
@@ -50,21 +53,21 @@ def export_saved_model(translator, path, overwrite=False):
     _check_installed("tensorflow", "tensorflow_text")
     with new_folder(path, overwrite, _MARKER) as folder:
         if keras.config.backend() == "tensorflow":
-            _write(translator, folder)
+            _write(translator, folder, jit_compile)
         else:
-            _write_in_second_process(translator, folder)
+            _write_in_second_process(translator, folder, jit_compile)
 
 
-def _write(translator, folder):
+def _write(translator, folder, jit_compile):
     import tensorflow as tf
 
     from keras_transformer.serving.translation_module import translation_module
 
-    module = translation_module(translator)
+    module = translation_module(translator, jit_compile)
     tf.saved_model.save(module, str(folder), signatures={"serving_default": module.translate})
 
 
-def _write_in_second_process(translator, folder):
+def _write_in_second_process(translator, folder, jit_compile):
     with tempfile.TemporaryDirectory() as temporary:
         saved, written = Path(temporary) / "translator", Path(temporary) / "saved_model"
         translator.save(saved)
@@ -74,12 +77,9 @@ def _write_in_second_process(translator, folder):
             "CUDA_VISIBLE_DEVICES": "-1",  # tracing needs no accelerator, and this one is in use
             "PYTHONPATH": os.pathsep.join(entry for entry in sys.path if entry),
         }
-        process = subprocess.run(
-            [sys.executable, "-m", "keras_transformer.serving", str(saved), str(written)],
-            env=environment,
-            capture_output=True,
-            text=True,
-        )
+        command = [sys.executable, "-m", "keras_transformer.serving", str(saved), str(written)]
+        command += ["--jit-compile"] if jit_compile else []
+        process = subprocess.run(command, env=environment, capture_output=True, text=True)
         if process.returncode:
             raise RuntimeError(
                 "the export by a second process on TensorFlow failed: "

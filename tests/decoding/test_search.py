@@ -121,6 +121,24 @@ def test_sees_the_weights_as_they_are_now():
     assert count_traces(model) == 1
 
 
+@pytest.mark.skipif(keras.config.backend() != "tensorflow", reason="XLA compiles all on JAX")
+def test_a_model_that_xla_cannot_compile_says_so():
+    import tensorflow as tf
+
+    class OutsideOfTheGraph(Learner):
+        supports_jit = False
+
+        def logits(self, prefix, index, source):
+            logits = tf.numpy_function(
+                np.negative, [super().logits(prefix, index, source)], "float32"
+            )
+            return tf.ensure_shape(logits, (prefix.shape[0], 7))
+
+    model = OutsideOfTheGraph()
+    model.variables[0].assign(-2 * np.eye(7, dtype="float32")[5])
+    assert GreedySearch(max_length=2)(model, [[3]]).tokens.tolist() == [[[5, 5]]]
+
+
 def test_does_not_keep_the_model_alive():
     model = Learner()
     GreedySearch(max_length=2)(model, [[3]])

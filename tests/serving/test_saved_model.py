@@ -45,6 +45,14 @@ SERVER = """if True:
     assert not [name for name in sys.modules if name.startswith(("keras.", "keras_transformer."))]
 """
 
+C_CLIENT = """if True:
+    import json, runpy, sys
+    server = runpy.run_path(sys.argv[1])["TranslationServer"](sys.argv[2])
+    print(json.dumps([server.translate(batch) for batch in json.loads(sys.argv[3])]))
+    python = {"tensorflow", "tensorflow_text", "keras", "keras_transformer", "numpy"}
+    assert not python & set(sys.modules)
+"""
+
 
 @pytest.fixture(scope="module")
 def served(tmp_path_factory):
@@ -72,17 +80,37 @@ def test_serves_without_keras_the_translations_of_python(served):
 @pytest.mark.filterwarnings("ignore:.*were cut there")
 @pytest.mark.skipif(sys.platform != "linux", reason="the libraries have other names elsewhere")
 def test_serves_through_the_c_library(served, request):
-    code = """if True:
-        import json, runpy, sys
-        server = runpy.run_path(sys.argv[1])["TranslationServer"](sys.argv[2])
-        print(json.dumps([server.translate(batch) for batch in json.loads(sys.argv[3])]))
-        python = {"tensorflow", "tensorflow_text", "keras", "keras_transformer", "numpy"}
-        assert not python & set(sys.modules)
-    """
     client = request.config.rootpath / "examples" / "serve_from_c.py"
     batches = [TEXTS, TEXTS[1:2], []]
-    answers = json.loads(run_python(code, client, served, json.dumps(batches)))
+    answers = json.loads(run_python(C_CLIENT, client, served, json.dumps(batches)))
     assert_same(answers, batches, random_translator())
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the libraries have other names elsewhere")
+def test_xla_serves_the_same(tmp_path, request):
+    # In Python without Keras, and through the C library.
+    tokenizer = subword_tokenizer()
+    translator = Translator(random_transformer(tokenizer), tokenizer, GreedySearch(max_length=7))
+    translator.export(tmp_path / "served", jit_compile=True)
+    batches = [[SENTENCES[0], "", SENTENCES[0].upper(), SENTENCES[0]], SENTENCES[:1]]
+    answers = json.loads(run_python(SERVER, tmp_path / "served", json.dumps(batches)))
+    assert_same(answers, batches, translator)
+    client = request.config.rootpath / "examples" / "serve_from_c.py"
+    answers = json.loads(run_python(C_CLIENT, client, tmp_path / "served", json.dumps(batches)))
+    assert_same(answers, batches, translator)
+
+
+@on_tensorflow
+def test_a_request_may_hold_more_than_are_searched_at_once():
+    import tensorflow as tf
+
+    from keras_transformer.serving.translation_module import BATCH_SIZE, translation_module
+
+    translator = random_translator()
+    batch = [*SENTENCES[:2], ""] * BATCH_SIZE  # two batches of each width at the least
+    answer = translation_module(translator).translate(tf.constant(batch))
+    texts = [text.decode() for text in answer["translation"].numpy()]
+    assert_same([[texts, answer["score"].numpy()]], [batch], translator)
 
 
 @on_tensorflow
