@@ -21,9 +21,10 @@ import report
 from contenders import add_names, check_names, keras_environment
 from rounds import Contender, Contest, label, ratios
 
-_SAVED_MODEL = "ours-saved-model"
+# The exported SavedModel, and what `serving` is told to write it.
+_SAVED_MODELS = {"ours-saved-model": [], "ours-saved-model-xla": ["--jit-compile"]}
 _PEERS = {"ctranslate2-float32": "ctranslate2", "huggingface": "hugging_face"}
-CONTENDERS = ("ours-tensorflow", "ours-jax", "ours-torch", _SAVED_MODEL, *_PEERS)
+CONTENDERS = ("ours-tensorflow", "ours-jax", "ours-torch", *_SAVED_MODELS, *_PEERS)
 _ROOT = Path(__file__).parent.parent
 _READ_TEST_SET = """
 import json, sys
@@ -65,9 +66,10 @@ def make_contenders(arguments, folder, corpus):
     contenders = []
     for name in arguments.contenders:
         module, source, options = "ours", translator, {}
-        if name == _SAVED_MODEL:
-            module, source = "saved_model", folder / "served"
-            _python("-m", "keras_transformer.serving", str(translator), str(source))
+        if name in _SAVED_MODELS:
+            module, source = "saved_model", folder / name
+            export = ["-m", "keras_transformer.serving", str(translator), str(source)]
+            _python(*export, *_SAVED_MODELS[name])
         elif name in _PEERS:
             module, source = _PEERS[name], folder / "weights"
             options = {"beam": search.get("beam_width", 1)}
@@ -78,7 +80,7 @@ def make_contenders(arguments, folder, corpus):
                 name,
                 f"contenders.{module}:Translation",
                 {"folder": str(source), "corpus": str(corpus), **options},
-                keras_environment("tensorflow" if name == _SAVED_MODEL else name),
+                keras_environment("tensorflow" if name in _SAVED_MODELS else name),
             )
         )
     return contenders

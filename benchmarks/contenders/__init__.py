@@ -4,6 +4,7 @@ Every library is written as its own users write it; see `worker.py` for what a c
 """
 
 import dataclasses
+import os
 
 from rounds import Contender
 
@@ -16,12 +17,21 @@ _KERAS = {
     "jax": {},
     "torch": {},
 }
+# One core an operation, and one operation a core at once: what a batch in parts is for.
+_CORES = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+_ONE_CORE_EACH = {"TF_NUM_INTRAOP_THREADS": "1", "TF_NUM_INTEROP_THREADS": str(_CORES)}
+_ENVIRONMENTS = {
+    "ours-tensorflow-parts": _ONE_CORE_EACH,
+    "keras-hub-tensorflow-threads": _ONE_CORE_EACH,
+}
 TRAINING = {
     **{f"ours-{name}": ("ours", options) for name, options in _KERAS.items()},
+    "ours-tensorflow-parts": ("ours", {"jit_compile": False, "batch_parts": _CORES}),
     "torch-nn": ("torch_nn", {}),
     "torch-nn-compiled": ("torch_nn", {"compiled": True}),
     "huggingface": ("hugging_face", {}),
     **{f"keras-hub-{name}": ("keras_hub", options) for name, options in _KERAS.items()},
+    "keras-hub-tensorflow-threads": ("keras_hub", {"jit_compile": False}),
     "joeynmt": ("joeynmt", {}),
 }
 DECODING = {
@@ -98,5 +108,5 @@ def _contender(table, name, work_class, work):
         name,
         f"contenders.{module}:{work_class}",
         {**work, **options},
-        keras_environment(name),
+        {**keras_environment(name), **_ENVIRONMENTS.get(name, {})},
     )

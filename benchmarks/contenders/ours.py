@@ -32,7 +32,7 @@ def transformer(size, **options):
 class Training:
     """`model.fit` with `SequenceCrossentropy` and Adam."""
 
-    def __init__(self, size, dtype, dropout, jit_compile="auto", batches=32):
+    def __init__(self, size, dtype, dropout, jit_compile="auto", batch_parts=1, batches=32):
         size = Size(**size)
         if dtype == "bfloat16":
             keras.config.set_dtype_policy("mixed_bfloat16")
@@ -44,6 +44,7 @@ class Training:
             Adam(1e-4, beta_2=0.98),
             SequenceCrossentropy(label_smoothing=0.1),
             jit_compile=jit_compile,
+            batch_parts=batch_parts,
         )
         self.batch_size = size.batch_size
         self.batches = random_batches(size, batches)

@@ -151,6 +151,39 @@ def test_a_regularizer_is_in_the_gradient():
         np.testing.assert_allclose(each, right, atol=1e-5)
 
 
+@pytest.mark.parametrize("parts", [2, 3])
+def test_a_batch_in_parts_trains_as_a_whole(parts, monkeypatch):
+    # Of 7 rows, and of the 2 that are left: with three parts one is empty.
+    small_blocks(monkeypatch)
+    model, twin = (randomize(tiny_transformer(dropout=0.0), scale=0.1) for _ in range(2))
+    twin.set_weights(model.get_weights())
+    compile_as(model, batch_parts=parts), compile_as(twin)
+    inputs, labels = translation_pairs(rows=9)
+    counts = 0.5 + (np.arange(labels.size) % 5).reshape(labels.shape).astype("float32")
+    histories = [
+        each.fit(inputs, labels, 7, 2, sample_weight=counts, shuffle=False, verbose=0).history
+        for each in (model, twin)
+    ]
+    for name, values in histories[0].items():
+        np.testing.assert_allclose(values, histories[1][name], rtol=1e-4)
+    for each, right in zip(weights(model), weights(twin), strict=True):
+        np.testing.assert_allclose(each, right, atol=1e-5)
+
+
+def test_parts_of_a_batch_are_kept_and_checked(tmp_path):
+    model = compile_as(randomize(tiny_transformer()), batch_parts=2)
+    model.save(tmp_path / "model.keras")
+    loaded = keras.saving.load_model(tmp_path / "model.keras")
+    assert loaded._batch_parts == 2 and loaded.get_compile_config()["batch_parts"] == 2
+    with pytest.raises(ValueError, match="`batch_parts` must be .*; got 0"):
+        compile_as(model, batch_parts=0)
+    with pytest.raises(ValueError, match="`batch_parts` must be 1 unless .* got 2"):
+        compile_as(model, keras.losses.SparseCategoricalCrossentropy(True), batch_parts=2)
+    model.get_layer("embedding").activity_regularizer = keras.regularizers.L2(0.1)
+    with pytest.raises(ValueError, match="`batch_parts` must be 1 where .* 'embedding' has one"):
+        compile_as(model, batch_parts=2)
+
+
 def test_compiled_again_and_saved(tmp_path):
     model = compile_as(randomize(tiny_transformer()))
     compile_as(model, metrics=[Perplexity()])
