@@ -12,7 +12,7 @@ import argparse
 import dataclasses
 
 import report
-from contenders import DECODING, add_names, check_names, decoding_contenders
+from contenders import DECODING, add_names, check_names, decoding_contenders, positive
 from rounds import Contest, fastest, is_peer, label, ratios
 from workloads import SIZES
 
@@ -130,8 +130,8 @@ def parse_arguments():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     add_names(parser, DECODING)
     parser.add_argument("--size", choices=SIZES, default="base")
-    parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--seconds", type=float, default=3.0, help="of each turn")
+    parser.add_argument("--rounds", type=positive(int), default=3)
+    parser.add_argument("--seconds", type=positive(float), default=3.0, help="of each turn")
     parser.add_argument(
         "--reference", help="compare with it; by default with the fastest peer in float32"
     )

@@ -37,7 +37,10 @@ RUNS = {
 
 def main():
     arguments = parse_arguments()
-    data = text.translation_data(arguments.data, "en", "de")
+    try:
+        data = text.translation_data(arguments.data, "en", "de")
+    except ValueError as error:
+        sys.exit(f"half_precision.py: {error}")
     tokenizer = text.SubwordTokenizer.train(
         [*data.train.sources, *data.train.targets], arguments.vocabulary_size
     )

@@ -17,7 +17,7 @@ import sys
 from pathlib import Path
 
 import report
-from contenders import keras_environment
+from contenders import keras_environment, positive
 from progress import Progress
 
 BACKENDS = ("tensorflow", "jax", "torch")
@@ -106,7 +106,7 @@ def row(backend, package, found):
 def parse_arguments():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--backends", nargs="*", choices=BACKENDS)
-    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--rounds", type=positive(int), default=5)
     parser.add_argument("--output", help="file of JSON lines to add to")
     return parser.parse_args()
 

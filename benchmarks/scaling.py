@@ -17,7 +17,7 @@ import argparse
 import dataclasses
 
 import report
-from contenders import training_contenders
+from contenders import positive, training_contenders
 from rounds import Contest
 from workloads import GPU_SIZES, SIZES, Size, train_flops, training_bytes
 
@@ -162,8 +162,8 @@ def parse_arguments():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--backend", choices=["tensorflow", "jax", "torch"], default="jax")
     parser.add_argument("--dtype", choices=["float32", "bfloat16"], default="float32")
-    parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--seconds", type=float, default=3.0, help="of each turn")
+    parser.add_argument("--rounds", type=positive(int), default=3)
+    parser.add_argument("--seconds", type=positive(float), default=3.0, help="of each turn")
     parser.add_argument("--smoke", action="store_true", help="four tiny points, to try it out")
     parser.add_argument("--output", help="file of JSON lines to add to")
     parser.add_argument("--plot", help="picture to draw, .svg or .png")

@@ -13,7 +13,14 @@ import statistics
 from typing import NamedTuple
 
 import report
-from contenders import TRAINING, add_names, check_names, matrix_products, training_contenders
+from contenders import (
+    TRAINING,
+    add_names,
+    check_names,
+    matrix_products,
+    positive,
+    training_contenders,
+)
 from rounds import Contest, fastest, is_peer, ratios
 from workloads import SIZES, random_batches, train_flops
 
@@ -152,8 +159,8 @@ def parse_arguments():
         default="everywhere",
         help="everywhere: on attention weights and inside feed-forward too, as torch.nn has it",
     )
-    parser.add_argument("--rounds", type=int, default=4)
-    parser.add_argument("--seconds", type=float, default=5.0, help="of each turn")
+    parser.add_argument("--rounds", type=positive(int), default=4)
+    parser.add_argument("--seconds", type=positive(float), default=5.0, help="of each turn")
     parser.add_argument("--reference", help="compare with it; by default with the fastest peer")
     parser.add_argument("--limit", type=float, default=900.0, help="seconds to wait for an answer")
     parser.add_argument("--output", help="file of JSON lines to add to")

@@ -18,7 +18,7 @@ import tempfile
 from pathlib import Path
 
 import report
-from contenders import add_names, check_names, keras_environment
+from contenders import add_names, check_names, keras_environment, positive
 from rounds import Contender, Contest, label, ratios
 
 # The exported SavedModel, and what `serving` is told to write it.
@@ -143,8 +143,10 @@ def parse_arguments():
     parser.add_argument("--source-language", default="en")
     parser.add_argument("--target-language", default="de")
     parser.add_argument("--sentences", type=int, default=1000)
-    parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--seconds", type=float, default=1.0, help="of a turn, one call at least")
+    parser.add_argument("--rounds", type=positive(int), default=3)
+    parser.add_argument(
+        "--seconds", type=positive(float), default=1.0, help="of a turn, one call at least"
+    )
     parser.add_argument("--output", help="file of JSON lines to add to")
     arguments = parser.parse_args()
     check_names(parser, arguments.contenders, CONTENDERS)

@@ -50,6 +50,19 @@ def add_names(parser, names):
     )
 
 
+def positive(kind):
+    """Returns the type of a command line's numbers above 0, `int` or `float`."""
+
+    def number(text):
+        value = kind(text)
+        if not 0 < value < float("inf"):
+            raise ValueError(text)
+        return value
+
+    number.__name__ = f"{kind.__name__} above 0"  # argparse's word for it
+    return number
+
+
 def check_names(parser, chosen, names):
     """Ends the program with a message where a contender is asked for that is not there."""
     unknown = [name for name in chosen if name not in names]

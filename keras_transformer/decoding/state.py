@@ -15,8 +15,9 @@ class DecodingState(NamedTuple):
         source: nested tensors, one row a sentence (B, ...): what never changes while decoding, such
             as the encoder's keys and values. Kept once a sentence, never once a hypothesis.
         cache: nested tensors, one row a hypothesis (R, ...): what a search reorders. Parts of it
-            may be objects that know how to reorder themselves, see `select_rows`. A step may write
-            into the cache that it is given: go on with the one that it returns.
+            may be `NamedTuple`s of tensors that know how to reorder themselves: with the methods
+            `repeat_rows`, `select_rows` and `select_sentences`, see the functions of these names. A
+            step may write into the cache that it is given: go on with the one that it returns.
         index: int32 scalar, how many target tokens the cache holds.
     """
 
@@ -57,14 +58,15 @@ def select_rows(state, parents):
 def select_sentences(state, sentences, num_hypotheses):
     """Returns the state of some of its sentences alone.
 
-    A part of the cache that has a method `select_sentences(sentences)` does it its own way.
+    A part of the cache that has a method `select_sentences(sentences, num_hypotheses)` does it its
+    own way.
 
     Args:
         sentences: int32 (S,), each below B. num_hypotheses: int, K.
     """
     state = _rows_changed(
         state,
-        lambda part: part.select_sentences(sentences),
+        lambda part: part.select_sentences(sentences, num_hypotheses),
         lambda rows: ops.take(rows, rows_of(sentences, num_hypotheses), axis=0),
     )
     source = keras.tree.map_structure(lambda rows: ops.take(rows, sentences, axis=0), state.source)

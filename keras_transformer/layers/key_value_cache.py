@@ -91,7 +91,7 @@ class KeyValueCache(NamedTuple):
         """Returns the cache whose hypotheses go on from the old ones `parents`, int32 (B, K)."""
         return self._replace(origins=ops.take_along_axis(self.origins, parents[:, :, None], axis=1))
 
-    def select_sentences(self, sentences):
+    def select_sentences(self, sentences, num_hypotheses):
         """Returns the cache of some sentences alone, int32 (S,)."""
         return KeyValueCache(*(ops.take(part, sentences, axis=0) for part in self))
 

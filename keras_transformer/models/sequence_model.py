@@ -66,16 +66,18 @@ class SequenceModel(Resumable, QuantizationRecord, keras.Model):
     regularizers, which the gradient has. With another loss or metric it makes logits as usual.
 
     `compile(..., batch_parts=n)` lets `fit` read a batch as n parts whose operations do not wait
-    for one another: the same loss and gradient, up to rounding and to what dropout drops. On
-    TensorFlow on a CPU, told to run each operation on one core and n at once, a step takes less
-    time, for no core waits for another within an operation.
+    for one another: the same loss and gradient, up to rounding, to what dropout drops and to a
+    layer that looks at the whole batch, such as `BatchNormalization`. On TensorFlow on a CPU, told
+    to run each operation on one core and n at once, a step takes less time, for no core waits for
+    another within an operation.
 
     Args:
         inputs, outputs, name: as `keras.Model`.
 
     Raises:
         ValueError: by `compile`, if `batch_parts` is no positive integer, or above 1 with another
-            loss or metric than those above, or where a layer penalizes what it puts out.
+            loss or metric than those above; by `fit`, where with it a layer adds a loss of what it
+            puts out.
 
     >>> tokens = keras.Input((None,), dtype="int32")
     >>> embedding = TokenEmbedding(vocabulary_size=11, model_dim=8)
@@ -90,6 +92,8 @@ class SequenceModel(Resumable, QuantizationRecord, keras.Model):
 
     def compile(self, optimizer="rmsprop", loss=None, *, metrics=None, batch_parts=1, **options):
         check_positive(batch_parts=batch_parts)
+        if metrics is not None and not isinstance(metrics, list | tuple | dict):
+            raise ValueError(f"`metrics` must be a list, a tuple or a dict; got {metrics!r}.")
         metrics = list(metrics or []) if not isinstance(metrics, dict) else metrics
         self._by_blocks = (
             self._head is not None
@@ -99,8 +103,13 @@ class SequenceModel(Resumable, QuantizationRecord, keras.Model):
             and options.get("weighted_metrics") is None
             and options.get("loss_weights") is None
         )
+        if batch_parts > 1 and not self._by_blocks:
+            raise ValueError(
+                "`batch_parts` must be 1 unless `loss` is a `SequenceCrossentropy`, all metrics "
+                "are of tokens with its `pad_id`, and neither `weighted_metrics` nor "
+                f"`loss_weights` is given; got {batch_parts}. Leave it out."
+            )
         self._batch_parts = batch_parts
-        self._check_batch_parts()
         if not self._by_blocks:
             self._token_metrics = []
             super().compile(optimizer, loss, metrics=metrics or None, **options)
@@ -110,21 +119,6 @@ class SequenceModel(Resumable, QuantizationRecord, keras.Model):
         # Tracked by Keras as the model's own metrics; the first replaces the loss per batch.
         self._token_metrics = [TokenLoss(pad_id=loss.pad_id, name="loss"), *metrics]
         _ = self._features  # made here, not in the first traced step
-
-    def _check_batch_parts(self):
-        if self._batch_parts == 1:
-            return
-        if not self._by_blocks:
-            raise ValueError(
-                "`batch_parts` must be 1 unless `loss` is a `SequenceCrossentropy` and all metrics "
-                f"are of tokens; got {self._batch_parts}. Leave it out."
-            )
-        for layer in self._flatten_layers():
-            if getattr(layer, "activity_regularizer", None) is not None:
-                raise ValueError(
-                    "`batch_parts` must be 1 where a layer has an `activity_regularizer`, a mean "
-                    f"over the batch; got {self._batch_parts}, and {layer.name!r} has one."
-                )
 
     def get_compile_config(self):
         config = super().get_compile_config()
@@ -214,11 +208,18 @@ class SequenceModel(Resumable, QuantizationRecord, keras.Model):
             return super().call(inputs, training=training, mask=mask)
         if not training or self._batch_parts == 1:
             return self._scored(inputs, *self._scored_against, training, mask)
-        batch = (inputs, *self._scored_against)
+        batch = (inputs, *self._scored_against, mask)
+        penalties = len(self.losses)
         parts = [
             self._scored(*part, training, mask_part)
-            for *part, mask_part in split_batch((*batch, mask), self._batch_parts)
+            for *part, mask_part in split_batch(batch, self._batch_parts)
         ]
+        if len(self.losses) > penalties:
+            raise ValueError(
+                "`batch_parts` must be 1 where a layer adds a loss of what it puts out "
+                f"(`add_loss`, `activity_regularizer`), for each part would; got "
+                f"{self._batch_parts}. Compile without it."
+            )
         tokens = zip(*(part.tokens for part in parts), strict=True)
         tokens = TokenStatistics(*(ops.concatenate(each, axis=0) for each in tokens))
         return ScoredTokens(sum(part.total for part in parts), tokens)

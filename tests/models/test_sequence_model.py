@@ -6,6 +6,7 @@ import pytest
 from keras import ops
 from tiny_models import VOCABULARY, randomize, tiny_transformer, translation_pairs
 
+from keras_transformer.layers import TokenEmbedding
 from keras_transformer.models import SequenceModel
 from keras_transformer.ops import cross_entropy
 from keras_transformer.training import Perplexity, SequenceCrossentropy, TokenAccuracy
@@ -179,9 +180,31 @@ def test_parts_of_a_batch_are_kept_and_checked(tmp_path):
         compile_as(model, batch_parts=0)
     with pytest.raises(ValueError, match="`batch_parts` must be 1 unless .* got 2"):
         compile_as(model, keras.losses.SparseCategoricalCrossentropy(True), batch_parts=2)
-    model.get_layer("embedding").activity_regularizer = keras.regularizers.L2(0.1)
-    with pytest.raises(ValueError, match="`batch_parts` must be 1 where .* 'embedding' has one"):
-        compile_as(model, batch_parts=2)
+    with pytest.raises(ValueError, match="`metrics` must be a list"):
+        model.compile("sgd", SequenceCrossentropy(), metrics=TokenAccuracy())
+
+
+@pytest.mark.parametrize("penalty", ["add_loss", "activity_regularizer"])
+def test_parts_of_a_batch_refuse_what_each_would_add(penalty):
+    class Penalized(keras.layers.Layer):
+        supports_masking = True
+
+        def call(self, inputs):
+            if penalty == "add_loss":
+                self.add_loss(ops.mean(inputs))
+            return inputs
+
+    tokens = keras.Input((None,), dtype="int32")
+    embedding = TokenEmbedding(vocabulary_size=VOCABULARY, model_dim=8)
+    hidden = Penalized(activity_regularizer="l2" if penalty != "add_loss" else None)(
+        embedding(tokens)
+    )
+    model = SequenceModel(tokens, embedding(hidden, reverse=True))
+    rows = np.arange(4, 12).reshape(2, 4)
+    compile_as(model).fit(rows, rows, verbose=0)
+    compile_as(model, batch_parts=2)
+    with pytest.raises(ValueError, match="`batch_parts` must be 1 where a layer adds a loss"):
+        model.fit(rows, rows, verbose=0)
 
 
 def test_compiled_again_and_saved(tmp_path):
