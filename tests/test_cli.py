@@ -131,7 +131,10 @@ def test_scores_files_and_translators(translator, tmp_path, capsys):
     assert "chrF2 = 100.00" in capsys.readouterr().out
 
 
-@pytest.mark.skipif(keras.config.backend() != "tensorflow", reason="see tests/serving")
+@pytest.mark.skipif(
+    keras.config.backend() != "tensorflow",
+    reason="exports from other backends, which take a second process, are in tests/serving",
+)
 def test_exports(trained, tmp_path, capsys):
     assert run("export", trained, tmp_path / "served") == 0
     assert (tmp_path / "served" / "saved_model.pb").is_file()

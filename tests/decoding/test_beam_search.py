@@ -118,7 +118,9 @@ def test_width_one_equals_greedy(seed, alpha):
     greedy = GreedySearch(12, alpha)(model, source)
     np.testing.assert_array_equal(beam.tokens, greedy.tokens)
     np.testing.assert_array_equal(beam.lengths, greedy.lengths)
-    np.testing.assert_allclose(beam.scores, greedy.scores, rtol=1e-6)
+    # XLA in TensorFlow rounds the power of one length and of several differently, by the last bit.
+    rtol = 1e-6 if keras.config.backend() == "tensorflow" else 0
+    np.testing.assert_allclose(beam.scores, greedy.scores, rtol=rtol)
 
 
 def test_width_one_equals_greedy_on_equal_logits():

@@ -121,7 +121,10 @@ def test_sees_the_weights_as_they_are_now():
     assert count_traces(model) == 1
 
 
-@pytest.mark.skipif(keras.config.backend() != "tensorflow", reason="XLA compiles all on JAX")
+@pytest.mark.skipif(
+    keras.config.backend() != "tensorflow",
+    reason="JAX cannot do without XLA, and torch has none",
+)
 def test_a_model_that_xla_cannot_compile_says_so():
     import tensorflow as tf
 

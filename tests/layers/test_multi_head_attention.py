@@ -401,7 +401,7 @@ def test_fused_says_what_it_cannot_do():
         layer(inputs, inputs, return_attention_scores=True, training=True)
 
 
-@pytest.mark.skipif(keras.config.backend() != "tensorflow", reason="of TensorFlow alone")
+@pytest.mark.skipif(keras.config.backend() != "tensorflow", reason="the others have a fused kernel")
 def test_fused_on_tensorflow_says_what_to_take():
     inputs = normal(1, T, D)
     with pytest.raises(ValueError, match='TensorFlow has no fused attention; take .*"auto"'):
