@@ -18,7 +18,7 @@ from keras_transformer.translation_recipe import (
     load_recipe,
     train_translator,
 )
-from keras_transformer.translator import CONFIG_FILE, Translator
+from keras_transformer.translator import BATCH_SIZE, CONFIG_FILE, Translator
 
 RECIPE_HELP = {
     "vocabulary_size": "pieces, shared by both languages",
@@ -190,7 +190,9 @@ def _add_run(parser):
 
 
 def _add_batch_size(parser):
-    parser.add_argument("--batch-size", type=int, default=32, help="sentences at once (32)")
+    parser.add_argument(
+        "--batch-size", type=int, default=BATCH_SIZE, help=f"sentences at once ({BATCH_SIZE})"
+    )
 
 
 def train(arguments):

@@ -19,6 +19,8 @@ from keras_transformer.text.subword_tokenizer import SubwordTokenizer
 
 FORMAT = 1
 CONFIG_FILE = "translator.json"
+# Sentences that a model reads at once where nothing else is said, and in an export.
+BATCH_SIZE = 32
 _MODEL_FILE = "model.keras"
 # The tokenizers that can be saved, and what each is saved as.
 _TOKENIZER_PARTS = {
@@ -98,7 +100,7 @@ class Translator:
             longest_target = self.search.max_length or self.source_widths[-1] + 50
             model.check_lengths(max_source_length, longest_target)
 
-    def translate(self, sentences, batch_size=32):
+    def translate(self, sentences, batch_size=BATCH_SIZE):
         """Translates sentences.
 
         Args:
@@ -114,7 +116,7 @@ class Translator:
         """
         return self.translate_with_scores(sentences, batch_size).texts
 
-    def translate_with_scores(self, sentences, batch_size=32):
+    def translate_with_scores(self, sentences, batch_size=BATCH_SIZE):
         """Translates sentences as `translate` does, and returns `Translations`."""
         check_positive(batch_size=batch_size)
         sources = self._encode(sentences)

@@ -2,9 +2,7 @@
 
 from keras_transformer.ops.backend import fewest_rows
 from keras_transformer.serving.graph_tokenizer import graph_tokenizer
-
-# Sentences that are searched together, as in `Translator.translate`.
-BATCH_SIZE = 32
+from keras_transformer.translator import BATCH_SIZE
 
 
 def translation_module(translator, jit_compile=False):
