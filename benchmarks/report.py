@@ -168,6 +168,9 @@ def curves(path, title, panels, columns):
             axes.set_ylim(bottom=0)
         axes.set_xticks(x, [f"{value:,}" for value in x], fontsize="small")
         axes.minorticks_off()
+        if wide:
+            axes.yaxis.set_major_locator(pyplot.matplotlib.ticker.LogLocator(subs=(1, 2, 5)))
+            axes.yaxis.set_major_formatter("{x:,g}")
         axes.legend(fontsize="small")
     figure.suptitle(title)
     _save(figure, path)

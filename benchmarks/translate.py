@@ -48,6 +48,7 @@ def main():
                 if results:
                     show(case, results)
                     report.append_lines(arguments.output, records(results))
+                    plot(arguments.plot, case, results)
     print(report.notes(results.values(), contest.failures))
 
 
@@ -121,6 +122,23 @@ def records(results):
     return [{"benchmark": "translate", **dataclasses.asdict(result)} for result in results.values()]
 
 
+def plot(path, case, results):
+    """Draws one case; the sentences in a call go into the picture's name: FILE-1.svg."""
+    if path is None:
+        return
+    path = Path(path)
+    report.bar_chart(
+        path.with_stem(f"{path.stem}-{case['at_once']}"),
+        f"Translation, {label(case)}",
+        "sentences per second (bars: median; lines: all rounds)",
+        {name: case["sentences"] / each.median_seconds for name, each in results.items()},
+        {
+            name: tuple(case["sentences"] / time for time in (max(each.seconds), min(each.seconds)))
+            for name, each in results.items()
+        },
+    )
+
+
 def _python(*command):
     """Returns what a Python process with this checkout's package prints, on TensorFlow."""
     here = [str(_ROOT), str(_ROOT / "benchmarks"), os.environ.get("PYTHONPATH")]
@@ -148,6 +166,7 @@ def parse_arguments():
         "--seconds", type=positive(float), default=1.0, help="of a turn, one call at least"
     )
     parser.add_argument("--output", help="file of JSON lines to add to")
+    parser.add_argument("--plot", help="pictures to draw, .svg or .png; one a case")
     arguments = parser.parse_args()
     check_names(parser, arguments.contenders, CONTENDERS)
     return arguments

@@ -2,6 +2,7 @@
 
 import contextlib
 import functools
+import inspect
 from typing import Any, NamedTuple
 
 import keras
@@ -12,6 +13,7 @@ from keras_transformer.layers.quantization_record import QuantizationRecord, qua
 from keras_transformer.layers.token_embedding import TokenEmbedding
 from keras_transformer.models.resumable import Resumable
 from keras_transformer.models.stacks import check_input_names
+from keras_transformer.ops.backend import forget_gradients, prompt_pipelines
 from keras_transformer.ops.cross_entropy import TokenStatistics, head_statistics, token_statistics
 from keras_transformer.training.sequence_crossentropy import (
     SequenceCrossentropy,
@@ -184,9 +186,16 @@ class SequenceModel(Resumable, QuantizationRecord, keras.Model):
             optimizer.build(self.trainable_variables)
         super().load_weights(filepath, *arguments, **options)
 
+    def fit(self, *arguments, **options):
+        """As Keras's; on TensorFlow an epoch ends with its last batch (`prompt_pipelines`)."""
+        given = inspect.signature(super().fit).bind(*arguments, **options).arguments
+        return super().fit(**prompt_pipelines(given))
+
     def train_step(self, *args):
         with self._scoring(args[-1]):
-            return super().train_step(*args)
+            results = super().train_step(*args)
+        forget_gradients(self)
+        return results
 
     def test_step(self, *args):
         with self._scoring(args[-1]):

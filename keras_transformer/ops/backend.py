@@ -12,6 +12,7 @@ from keras.src.backend import (
     random_seed_dtype,
     set_keras_mask,
 )
+from keras.src.trainers.data_adapters import get_data_adapter
 
 __all__ = [
     "add_block",
@@ -28,6 +29,7 @@ __all__ = [
     "empty_blocks",
     "entry",
     "fewest_rows",
+    "forget_gradients",
     "fused_adam",
     "fused_attention",
     "get_keras_mask",
@@ -38,6 +40,7 @@ __all__ = [
     "matrix_product",
     "loop",
     "no_autocast",
+    "prompt_pipelines",
     "put_block",
     "pull_back",
     "replica_count",
@@ -177,6 +180,57 @@ def replica_count():
 def fewest_rows():
     """Returns how many rows a decoding step should have at the least."""
     return FEWEST_ROWS[keras.config.backend()]
+
+
+def forget_gradients(model):
+    """Frees the gradients of a step that is done.
+
+    Torch would keep them beside all that the next forward pass keeps, until its backward pass.
+    """
+    if keras.config.backend() == "torch":
+        model.zero_grad()
+
+
+def prompt_pipelines(given):
+    """Returns the arguments of a `fit`, by name, with data whose epochs end with the last batch.
+
+    On TensorFlow an epoch else ends up to a minute later: a thread tunes its data pipeline, sleeps
+    longer each time, and the pipeline is not given up before it has woken. Batches that take no
+    time to make have nothing to tune. A `tf.data.Dataset` has options of its own and keeps them.
+    """
+    if keras.config.backend() != "tensorflow":
+        return given
+    given = dict(given)
+    batch_size, validation = given.get("batch_size"), given.get("validation_data")
+    if not given.get("validation_split"):  # else Keras has to slice the arrays
+        given["x"] = _prompt_data(
+            *(given.pop(name, None) for name in ("x", "y", "sample_weight")),
+            batch_size=batch_size,
+            steps_per_epoch=given.get("steps_per_epoch"),
+            shuffle=given.get("shuffle", True),
+            class_weight=given.pop("class_weight", None),
+        )
+    if validation is not None:
+        given["validation_data"] = _prompt_data(
+            *keras.utils.unpack_x_y_sample_weight(validation),
+            batch_size=given.get("validation_batch_size") or batch_size,
+            steps_per_epoch=given.get("validation_steps"),
+        )
+    return given
+
+
+def _prompt_data(x, y, sample_weight, **options):
+    """Returns Keras's own adapter of the data, whose pipeline is not tuned."""
+    import tensorflow as tf
+
+    adapter = get_data_adapter(x, y, sample_weight, **options)
+    if isinstance(x, tf.data.Dataset | tf.distribute.DistributedDataset):
+        return adapter
+    make_dataset = adapter.get_tf_dataset
+    untuned = tf.data.Options()
+    untuned.autotune.enabled = False
+    adapter.get_tf_dataset = lambda: make_dataset().with_options(untuned)
+    return adapter
 
 
 def sum_over_replicas(value):

@@ -9,6 +9,7 @@ from tiny_models import VOCABULARY, randomize, tiny_transformer, translation_pai
 from keras_transformer.layers import TokenEmbedding
 from keras_transformer.models import SequenceModel
 from keras_transformer.ops import cross_entropy
+from keras_transformer.ops.backend import prompt_pipelines
 from keras_transformer.training import Perplexity, SequenceCrossentropy, TokenAccuracy
 
 
@@ -301,3 +302,48 @@ def test_labels_outside_the_vocabulary_are_no_loss():
         else:
             with pytest.raises(Exception, match="labels must be in"):
                 model.evaluate(inputs, labels, verbose=0)
+
+
+def test_an_epoch_leaves_no_gradients_behind():
+    model = compile_as(randomize(tiny_transformer()))
+    inputs, labels = translation_pairs(rows=8)
+    model.fit(inputs, labels, batch_size=4, verbose=0)
+    assert model.trainable_variables
+    for variable in model.trainable_variables:
+        assert getattr(variable.value, "grad", None) is None
+
+
+@pytest.mark.skipif(keras.config.backend() != "tensorflow", reason="a pipeline of TensorFlow's")
+def test_no_epoch_waits_for_the_tuner_of_its_pipeline():
+    import tensorflow as tf
+
+    inputs, labels = translation_pairs(rows=5)
+    weights = np.ones(labels.shape, "float32")
+    given = {"x": inputs, "y": labels, "sample_weight": weights, "batch_size": 2}
+    prompt = prompt_pipelines({**given, "validation_data": (inputs, labels)})
+    assert set(prompt) == {"x", "batch_size", "validation_data"}
+    for adapter in (prompt["x"], prompt["validation_data"]):
+        assert adapter.get_tf_dataset().options().autotune.enabled is False
+        assert adapter.num_batches == 3
+    own = tf.data.Dataset.from_tensors((inputs, labels))
+    kept = prompt_pipelines({"x": own, "validation_data": own, "shuffle": False})
+    for adapter in (kept["x"], kept["validation_data"]):
+        assert adapter.get_tf_dataset().options().autotune.enabled is None
+    split = prompt_pipelines({**given, "validation_split": 0.4})
+    assert split == {**given, "validation_split": 0.4}
+
+
+def test_fit_takes_what_that_of_keras_takes():
+    inputs, labels = translation_pairs(rows=10)
+    weights = np.ones(labels.shape, "float32")
+    model = compile_as(randomize(tiny_transformer()))
+    history = model.fit(
+        inputs, labels, 4, 2, 0, sample_weight=weights, validation_split=0.5, steps_per_epoch=1
+    ).history
+    assert len(history["loss"]) == len(history["val_loss"]) == 2
+    validation = (inputs, labels, weights)
+    history = model.fit(inputs, labels, validation_data=validation, verbose=0).history
+    right = model.evaluate(inputs, labels, verbose=0)[0]
+    np.testing.assert_allclose(history["val_loss"], [right], rtol=1e-5)
+    with pytest.raises(TypeError, match="unexpected keyword argument 'steps'"):
+        model.fit(inputs, labels, steps=3)
