@@ -27,6 +27,7 @@ _ENVIRONMENTS = {
 TRAINING = {
     **{f"ours-{name}": ("ours", options) for name, options in _KERAS.items()},
     "ours-tensorflow-parts": ("ours", {"jit_compile": False, "batch_parts": _CORES}),
+    "ours-jax-parts": ("ours", {"batch_parts": _CORES}),
     "torch-nn": ("torch_nn", {}),
     "torch-nn-compiled": ("torch_nn", {"compiled": True}),
     "huggingface": ("hugging_face", {}),

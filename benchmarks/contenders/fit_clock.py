@@ -8,9 +8,9 @@ import keras
 class FitClock(keras.callbacks.Callback):
     """Times a `fit` from its begin to the end of its last step.
 
-    On TensorFlow `fit` returns later: the tuner of the data pipeline looks at it 10, 20, 40, ... ms
-    after one another and is not woken to end, so that a `fit` of 1.5 s returns after 2.56 s. It
-    happens once a `fit`, to every Keras model, and would be counted to each of a few steps.
+    On TensorFlow an epoch of a Keras model ends later, when the tuner of its data pipeline next
+    wakes: 10, 20, 40, ... ms after one another. A `SequenceModel` has no such tuner; in a turn of a
+    few steps the wait would be counted to the other library's.
 
     Attributes:
         seconds: of the last `fit`.
