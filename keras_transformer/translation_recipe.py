@@ -53,7 +53,8 @@ class TranslationRecipe:
         tokens_per_batch: budget of `TokenBatches`, padding counted.
         max_length: pieces; longer sentences are left out of training, and counted.
         epochs: passes over the pairs.
-        averaged: how many of the last epochs' weights are averaged at the end (section 6.1).
+        averaged: how many of the last epochs' weights are averaged at the end (section 6.1); all of
+            them where there are fewer.
         score_every: epochs between two BLEU scores of the validation set (greedy search).
         beam_width, length_penalty: of the translator's `BeamSearch`.
         seed: of weights, dropout and the order of batches.
@@ -97,12 +98,14 @@ def train_translator(data, output, recipe=None, *, resume=False, report=print):
         `Translator`.
 
     Raises:
-        ValueError: before any work, if the recipe cannot be followed, or the folder holds a run
-            already, or holds none to resume, or one of another recipe or other pairs.
+        ValueError: before any work, if the recipe cannot be followed, or not with these pairs, or
+            the folder holds a run already, or holds none to resume, or one of another recipe or
+            other pairs.
     """
     recipe = recipe or TranslationRecipe()
     output = Path(output)
     _check_recipe(recipe)
+    _check_vocabulary(recipe, data.train)
     pairs = _fingerprint(data)
     _check_output(output, recipe, pairs, resume)
     # What a recipe can have wrong shows here, before the pairs are read and anything is written.
@@ -225,6 +228,16 @@ def _check_recipe(recipe):
                 f"`{narrow}` must be at most `{wide}`; got {getattr(recipe, narrow)} and "
                 f"{getattr(recipe, wide)}. Lower the one or raise the other."
             )
+
+
+def _check_vocabulary(recipe, corpus):
+    """Raises ValueError for a vocabulary that no pairs of this size can fill, before it is made."""
+    characters = sum(len(line) for line in (*corpus.sources, *corpus.targets))
+    if recipe.vocabulary_size > characters:
+        raise ValueError(
+            f"`vocabulary_size` must be at most {characters:,}, the characters of the training "
+            f"pairs; got {recipe.vocabulary_size:,}. Lower it, or train on more pairs."
+        )
 
 
 def _fingerprint(data):

@@ -86,6 +86,7 @@ def test_what_a_run_cannot_do_is_said_by_its_options(trained, tmp_path, capsys, 
         ("--beam-width", 91),
         ("--max-length", 513),
         ("--num-heads", 3),
+        ("--vocabulary-size", 100_000_000),
     ):
         assert f"{option} must" in fails(capsys, *wrong, option, value)
     assert not (tmp_path / "run").exists()

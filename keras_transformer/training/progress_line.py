@@ -10,7 +10,8 @@ class ProgressLine(keras.callbacks.Callback):
     """One line that tells where training is: epoch, loss, tokens per second, time left.
 
     On a terminal the line is rewritten in place; elsewhere (a log file) a new one is written every
-    `log_every` seconds. Every epoch leaves one line with all its numbers. Take `fit(verbose=0)`.
+    `log_every` seconds. Every epoch leaves one line with all its numbers, the tokens per second of
+    its training and the time with validation. Take `fit(verbose=0)`.
 
     Args:
         tokens_per_epoch: int, real target tokens in an epoch (`TokenBatches.num_tokens`).
@@ -38,10 +39,10 @@ class ProgressLine(keras.callbacks.Callback):
 
     def on_epoch_begin(self, epoch, logs=None):
         self.epoch = epoch
-        self.started = self.shown = time.perf_counter()
+        self.started = self.shown = self.last_batch = time.perf_counter()
 
     def on_train_batch_end(self, batch, logs=None):
-        now = time.perf_counter()
+        now = self.last_batch = time.perf_counter()
         if now - self.shown < (0.5 if self.on_terminal else self.log_every):
             return
         self.shown = now
@@ -64,7 +65,9 @@ class ProgressLine(keras.callbacks.Callback):
         self.training_seconds += spent
         left = self.training_seconds / self.epochs_done * (self.params["epochs"] - epoch - 1)
         if logs is not None:
-            logs["tokens_per_second"] = self.tokens_per_epoch / spent
+            # What validation took, after the last batch, trained nothing.
+            trained = self.last_batch - self.started or spent
+            logs["tokens_per_second"] = self.tokens_per_epoch / trained
         self._write(
             f"epoch {epoch + 1}/{self.params['epochs']}  {self._numbers(logs)}  "
             f"{clock(spent)}, {clock(left)} left",

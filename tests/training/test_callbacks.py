@@ -34,6 +34,15 @@ def test_a_log_file_gets_lines():
     assert logs["tokens_per_second"] > 0
 
 
+def test_validation_is_in_the_time_of_an_epoch_and_not_in_its_rate(monkeypatch):
+    seconds = iter([100.0, 110.0, 130.0])  # the epoch begins, its last batch ends, it is validated
+    monkeypatch.setattr("time.perf_counter", lambda: next(seconds))
+    stream = io.StringIO()
+    logs = run_epoch(ProgressLine(1000, stream=stream))
+    assert logs["tokens_per_second"] == 100.0
+    assert stream.getvalue().splitlines()[-1].endswith("  0:30, 1:00 left")
+
+
 def test_a_terminal_gets_one_line_rewritten():
     stream = Terminal()
     run_epoch(ProgressLine(1000, stream=stream))
