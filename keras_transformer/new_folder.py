@@ -15,7 +15,14 @@ def check_new_folder(path, overwrite, marker):
         overwrite: bool, whether a folder of the same kind may be replaced.
         marker: str, the file by which a folder of the same kind is known.
     """
-    path = Path(path)
+    if not isinstance(path, str | os.PathLike):
+        raise ValueError(f"`path` must be a path; got {path!r}. Pass that of a new folder.")
+    path = Path(os.path.abspath(path))
+    above = next(each for each in path.parents if os.path.lexists(each))
+    if not above.is_dir():
+        raise ValueError(
+            f"`path` must lie in a folder; got {path}, and {above} is none. Choose another path."
+        )
     if not os.path.lexists(path):
         return
     if not overwrite:
@@ -42,8 +49,8 @@ def new_folder(path, overwrite, marker):
     Yields:
         `pathlib.Path` of the empty folder.
     """
-    path = Path(os.path.abspath(path))
     check_new_folder(path, overwrite, marker)
+    path = Path(os.path.abspath(path))
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary = path.with_name(f".{path.name}.{uuid.uuid4().hex}")
     temporary.mkdir()

@@ -37,6 +37,14 @@ def test_leaves_anything_else_alone(tmp_path):
     assert sorted(path.name for path in tmp_path.iterdir()) == ["file", "folder", "link"]
 
 
+def test_refuses_what_can_be_no_folder(tmp_path):
+    (tmp_path / "file").write_text("work")
+    with pytest.raises(ValueError, match="`path` must lie in a folder; got .*a/b, and .*file "):
+        write(tmp_path / "file" / "a" / "b", "new")
+    with pytest.raises(ValueError, match="`path` must be a path; got None"):
+        write(None, "new")
+
+
 def test_a_failure_leaves_what_was_there(tmp_path):
     write(tmp_path / "b", "old")
     with pytest.raises(KeyboardInterrupt), new_folder(tmp_path / "b", True, "kind") as folder:

@@ -73,22 +73,34 @@ class CompiledFunction:
 
         # A trace for each shape is what is meant; TensorFlow would warn of the fifth.
         tf.get_logger().addFilter(_is_no_warning_of_traces)
-        jit_compile = getattr(self._model(), "supports_jit", True)
-        return tf.function(self._trace, autograph=False, jit_compile=jit_compile)
+        read, function = None, None
+
+        def run(*arguments):
+            nonlocal read, function
+            variables = list(self._variables())
+            # Values are looked up at each call, but the variables were at the trace; `quantize`
+            # puts others in their place.
+            if function is None or [*map(id, read)] != [*map(id, variables)]:
+                jit_compile = getattr(self._model(), "supports_jit", True)
+                function = tf.function(self._trace, autograph=False, jit_compile=jit_compile)
+                read = variables
+            return function(*arguments)
+
+        return run
 
     def _for_jax(self):
         import jax
 
-        def variables():
-            return getattr(self._model(), "variables", ())
-
         @jax.jit
         def run(values, arguments):
-            mapping = list(zip(variables(), values, strict=True))
+            mapping = list(zip(self._variables(), values, strict=True))
             with keras.StatelessScope(state_mapping=mapping):
                 return self._trace(*arguments)
 
-        return lambda *arguments: run([variable.value for variable in variables()], arguments)
+        return lambda *arguments: run([each.value for each in self._variables()], arguments)
+
+    def _variables(self):
+        return getattr(self._model(), "variables", ())
 
     def _for_torch(self):
         import torch

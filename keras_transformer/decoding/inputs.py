@@ -48,6 +48,11 @@ def prepare_inputs(model, source, prompt, fewest=1):
             f"got batch sizes {sorted(batch_sizes)}."
         )
     batch_size = batch_sizes.pop()
+    if getattr(source, "ndim", None) == 1 and _is_integer(source):
+        raise ValueError(
+            f"`source` must have shape (B, S), a row of ids for each sentence; got {source.shape}. "
+            "Pass [ids] for one sentence."
+        )
     if has_width(source):
         _check_ids("source", source, model.vocabulary_size)
         width = max(_round_up(source.shape[1]), WIDTH_MULTIPLE)

@@ -13,7 +13,7 @@ from keras_transformer.layers.quantization_record import QuantizationRecord, qua
 from keras_transformer.layers.token_embedding import TokenEmbedding
 from keras_transformer.models.resumable import Resumable
 from keras_transformer.models.stacks import check_input_names
-from keras_transformer.ops.backend import forget_gradients, prompt_pipelines
+from keras_transformer.ops.backend import forget_gradients, needs_known_rows, prompt_pipelines
 from keras_transformer.ops.cross_entropy import TokenStatistics, head_statistics, token_statistics
 from keras_transformer.training.sequence_crossentropy import (
     SequenceCrossentropy,
@@ -78,8 +78,8 @@ class SequenceModel(Resumable, QuantizationRecord, keras.Model):
 
     Raises:
         ValueError: by `compile`, if `batch_parts` is no positive integer, or above 1 with another
-            loss or metric than those above; by `fit`, where with it a layer adds a loss of what it
-            puts out.
+            loss or metric than those above, or where XLA compiles the step on TensorFlow; by
+            `fit`, where with it a layer adds a loss of what it puts out.
 
     >>> tokens = keras.Input((None,), dtype="int32")
     >>> embedding = TokenEmbedding(vocabulary_size=11, model_dim=8)
@@ -118,6 +118,11 @@ class SequenceModel(Resumable, QuantizationRecord, keras.Model):
             return
         super().compile(optimizer, loss, metrics=None, **options)
         self._tracker.unlock()  # as Keras leaves it, except after `quantize`
+        if batch_parts > 1 and needs_known_rows(self.jit_compile):
+            raise ValueError(
+                "`batch_parts` must be 1 where XLA compiles the step on TensorFlow, as it computes "
+                f"nothing side by side; got {batch_parts}. Pass jit_compile=False."
+            )
         # Tracked by Keras as the model's own metrics; the first replaces the loss per batch.
         self._token_metrics = [TokenLoss(pad_id=loss.pad_id, name="loss"), *metrics]
         _ = self._features  # made here, not in the first traced step

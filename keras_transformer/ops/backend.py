@@ -42,6 +42,7 @@ __all__ = [
     "no_autocast",
     "prompt_pipelines",
     "put_block",
+    "needs_known_rows",
     "pull_back",
     "replica_count",
     "rows_inside",
@@ -231,6 +232,11 @@ def _prompt_data(x, y, sample_weight, **options):
     untuned.autotune.enabled = False
     adapter.get_tf_dataset = lambda: make_dataset().with_options(untuned)
     return adapter
+
+
+def needs_known_rows(jit_compile):
+    """Returns whether a step compiled so needs shapes that TensorFlow's trace does not know."""
+    return bool(jit_compile) and keras.config.backend() == "tensorflow"
 
 
 def sum_over_replicas(value):

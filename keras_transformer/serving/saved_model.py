@@ -10,6 +10,7 @@ from pathlib import Path
 
 import keras
 
+from keras_transformer.arguments import check_flags
 from keras_transformer.new_folder import check_new_folder, new_folder
 from keras_transformer.serving.graph_tokenizer import check_graph_form
 
@@ -44,10 +45,11 @@ def export_saved_model(translator, path, overwrite=False, jit_compile=False):
             at its first request, which takes seconds; the others are then answered in less time.
 
     Raises:
-        ValueError: if `path` exists, or the tokenizer has no graph form.
+        ValueError: if `path` exists, the tokenizer has no graph form, or a flag is none.
         ImportError: if TensorFlow or tensorflow-text is not installed.
         RuntimeError: if the second process fails; the message holds what it said.
     """
+    check_flags(overwrite=overwrite, jit_compile=jit_compile)
     check_graph_form(translator.tokenizer)
     check_new_folder(path, overwrite, _MARKER)
     _check_installed("tensorflow", "tensorflow_text")

@@ -193,3 +193,21 @@ def test_case_19_sources_and_targets_past_a_table_of_positions():
         BeamSearch(2)(model, sources([3]))
     with pytest.raises(ValueError, match="`max_length` must be at most 11"):
         model.start(sources([3]), 12)
+
+
+def test_a_model_quantized_after_a_search_is_searched_as_it_is():
+    config = transformer().get_config()
+    model, twin = (Transformer.from_config(config) for _ in range(2))
+    for each in (model, twin):
+        each.set_weights(transformer().get_weights())
+    search, source = GreedySearch(max_length=5), np.array([[5, 9, 7, 3]])
+    before = search(model, source).scores
+    model.quantize("int8"), twin.quantize("int8")
+    after = search(model, source).scores
+    np.testing.assert_allclose(after, search(twin, source).scores, rtol=1e-6)
+    assert np.any(after != before)
+
+
+def test_one_sentence_is_a_row():
+    with pytest.raises(ValueError, match=r"`source` must have shape \(B, S\).*got \(2,\)"):
+        GreedySearch(max_length=5)(transformer(), np.array([5, 9]))

@@ -208,6 +208,13 @@ def test_parts_of_a_batch_refuse_what_each_would_add(penalty):
         model.fit(rows, rows, verbose=0)
 
 
+@pytest.mark.skipif(keras.config.backend() != "tensorflow", reason="XLA there alone takes no part")
+def test_parts_of_a_batch_refuse_xla_on_tensorflow():
+    model = randomize(tiny_transformer())
+    with pytest.raises(ValueError, match="`batch_parts` must be 1 where XLA .*; got 2"):
+        model.compile("sgd", SequenceCrossentropy(), jit_compile=True, batch_parts=2)
+
+
 def test_compiled_again_and_saved(tmp_path):
     model = compile_as(randomize(tiny_transformer()))
     compile_as(model, metrics=[Perplexity()])
