@@ -3,7 +3,7 @@
     python examples/translate.py --data FOLDER
 
 FOLDER holds `train.en`, `train.de`, `val.en`, ... (plain or .gz). Without `--data` Multi30k is
-taken from the user's cache or downloaded: 36 BLEU in 11 minutes. Where there is no network the
+taken from the user's cache or downloaded: 36 BLEU in 10 minutes. Where there is no network the
 example writes captions with a small grammar, which is learned in a few minutes.
 """
 
