@@ -111,18 +111,12 @@ def plot(arguments, case, results):
     if arguments.plot is None:
         return
     stem, _, ending = arguments.plot.rpartition(".")
-    report.bar_chart(
+    report.rate_chart(
         f"{stem}-{case['sentences']}-{case['beam']}.{ending}",
         f"Decoding, {arguments.size}, {label(case)}",
-        "target tokens per second (bars: median; lines: all rounds)",
-        {name: tokens_per_second(case, each.median_seconds) for name, each in results.items()},
-        {
-            name: tuple(
-                tokens_per_second(case, seconds)
-                for seconds in (max(each.seconds), min(each.seconds))
-            )
-            for name, each in results.items()
-        },
+        "target tokens",
+        case["sentences"] * TARGET_TOKENS,
+        results,
     )
 
 

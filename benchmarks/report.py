@@ -115,6 +115,25 @@ def bar_chart(path, title, label, values, spreads):
     _save(figure, path)
 
 
+def rate_chart(path, title, unit, amount, results):
+    """Draws how much each contender does in a second, see `bar_chart`.
+
+    Args:
+        unit: str, what is done. amount: how much of it a repeat does.
+        results: {name: `rounds.Result`}.
+    """
+    bar_chart(
+        path,
+        title,
+        f"{unit} per second (bars: median; lines: all rounds)",
+        {name: amount / result.median_seconds for name, result in results.items()},
+        {
+            name: (amount / max(result.seconds), amount / min(result.seconds))
+            for name, result in results.items()
+        },
+    )
+
+
 def line_chart(path, title, labels, lines, logarithmic=False, doubling=True):
     """Draws one line a name; nothing without a path.
 

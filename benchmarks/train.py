@@ -58,16 +58,8 @@ def main():
     tokens = random_batches(size, 32).tokens
     show(arguments, compared, tokens, contest.failures)
     report.append_lines(arguments.output, records(arguments, compared, tokens))
-    report.bar_chart(
-        arguments.plot,
-        f"Training, {arguments.size}, {arguments.dtype}",
-        "target tokens per second (bars: median; lines: all rounds)",
-        {name: tokens / result.median_seconds for name, result in compared.results.items()},
-        {
-            name: (tokens / max(result.seconds), tokens / min(result.seconds))
-            for name, result in compared.results.items()
-        },
-    )
+    title = f"Training, {arguments.size}, {arguments.dtype}"
+    report.rate_chart(arguments.plot, title, "target tokens", tokens, compared.results)
 
 
 def compare(measured, flops, reference=None):

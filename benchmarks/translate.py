@@ -127,15 +127,12 @@ def plot(path, case, results):
     if path is None:
         return
     path = Path(path)
-    report.bar_chart(
+    report.rate_chart(
         path.with_stem(f"{path.stem}-{case['at_once']}"),
         f"Translation, {label(case)}",
-        "sentences per second (bars: median; lines: all rounds)",
-        {name: case["sentences"] / each.median_seconds for name, each in results.items()},
-        {
-            name: tuple(case["sentences"] / time for time in (max(each.seconds), min(each.seconds)))
-            for name, each in results.items()
-        },
+        "sentences",
+        case["sentences"],
+        results,
     )
 
 

@@ -56,7 +56,9 @@ def test_case_19_in_a_graph(layer):
         unknown(tf.zeros((1, 17, 3)))
 
 
-@pytest.mark.skipif(keras.config.backend() != "tensorflow", reason="of XLA on TensorFlow")
+@pytest.mark.skipif(
+    keras.config.backend() != "tensorflow", reason="tests what XLA does on TensorFlow"
+)
 def test_case_19_compiled_by_xla_is_nan_and_nothing_else(layer):
     import tensorflow as tf
 
@@ -67,7 +69,7 @@ def test_case_19_compiled_by_xla_is_nan_and_nothing_else(layer):
     assert np.isfinite(outputs[0, [0, 2]]).all() and np.isnan(outputs[0, 1]).all()
 
 
-@pytest.mark.skipif(keras.config.backend() != "jax", reason="of JAX's traces")
+@pytest.mark.skipif(keras.config.backend() != "jax", reason="tests what JAX's traces do")
 def test_case_19_compiled_by_jax_is_nan_and_nothing_else(layer):
     import jax
 

@@ -69,7 +69,9 @@ def test_case_19_ids_outside_the_vocabulary():
             embedding()(np.array([[0, wrong]]))
 
 
-@pytest.mark.skipif(keras.config.backend() != "tensorflow", reason="of XLA on TensorFlow")
+@pytest.mark.skipif(
+    keras.config.backend() != "tensorflow", reason="tests what XLA does on TensorFlow"
+)
 def test_case_19_compiled_by_xla_is_nan_and_nothing_else():
     import tensorflow as tf
 
@@ -80,7 +82,7 @@ def test_case_19_compiled_by_xla_is_nan_and_nothing_else():
     assert np.isfinite(found[0, 0]).all() and np.isnan(found[0, 1:]).all()
 
 
-@pytest.mark.skipif(keras.config.backend() != "jax", reason="of JAX's traces")
+@pytest.mark.skipif(keras.config.backend() != "jax", reason="tests what JAX's traces do")
 def test_case_19_compiled_by_jax_is_nan_and_nothing_else():
     import jax
 

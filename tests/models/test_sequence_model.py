@@ -208,7 +208,7 @@ def test_parts_of_a_batch_refuse_what_each_would_add(penalty):
         model.fit(rows, rows, verbose=0)
 
 
-@pytest.mark.skipif(keras.config.backend() != "tensorflow", reason="XLA there alone takes no part")
+@pytest.mark.skipif(keras.config.backend() != "tensorflow", reason="refused on TensorFlow alone")
 def test_parts_of_a_batch_refuse_xla_on_tensorflow():
     model = randomize(tiny_transformer())
     with pytest.raises(ValueError, match="`batch_parts` must be 1 where XLA .*; got 2"):
@@ -320,7 +320,7 @@ def test_an_epoch_leaves_no_gradients_behind():
         assert getattr(variable.value, "grad", None) is None
 
 
-@pytest.mark.skipif(keras.config.backend() != "tensorflow", reason="a pipeline of TensorFlow's")
+@pytest.mark.skipif(keras.config.backend() != "tensorflow", reason="others have no tuner")
 def test_no_epoch_waits_for_the_tuner_of_its_pipeline():
     import tensorflow as tf
 
